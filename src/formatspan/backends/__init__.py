@@ -1,0 +1,1 @@
+"""Backends: what answers requests. `base` is the protocol, `table` finds an implementation."""

@@ -1,0 +1,98 @@
+"""The one protocol of a backend, and what it declares about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from formatspan.records import Failure, Generation, Message, Request
+
+ConstraintType = Literal["json_schema", "regex", "grammar", "choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do; asked once, before the first request."""
+
+    deterministic: bool = False
+    """The same greedy request always gives the same text, so repeats may be copied."""
+    seed: bool = False
+    """Sampling follows the request's seed."""
+    token_ids: bool = False
+    logprobs: bool = False
+    constraints: frozenset[ConstraintType] = frozenset()
+    """Constraint types the decoder can be held to; empty if it cannot constrain."""
+    concurrency: int = 16
+    """Requests in flight that suit this backend."""
+    exclusive: bool = False
+    """It takes the whole machine: run it alone, one model after another."""
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Counts the tokens of a prompt as its model will see it, chat template included."""
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Prompt tokens of ``messages``."""
+        ...
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Answers requests. Made by a factory ``(ModelEntry) -> Backend`` from the table.
+
+    ``generate`` may be awaited by many tasks of one event loop at a time. It never raises for
+    what the endpoint did: that is a Failure. It is cancelled when a run is abandoned.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this backend can do."""
+        ...
+
+    def tokenizer(self) -> Tokenizer | None:
+        """The model's tokenizer, or None where none is at hand."""
+        ...
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the run's record: versions, file checksum, precision, processor."""
+        ...
+
+    async def generate(self, request: Request) -> Generation | Failure:
+        """Ask once (with the backend's own retries) and return the reply or the failure."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections, threads and memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """What a backend's factory needs to know about a model; a study's model entry, resolved."""
+
+    name: str
+    """The label in tables; unique within a study."""
+    address: str
+    """``scheme:rest``, such as ``local:smollm2-135m-instruct`` or ``openai:gpt-4o-mini``."""
+    base_url: str | None = None
+    api_key_env: str | None = None
+    """Name of the environment variable that holds the key; never the key itself."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    revision: str | None = None
+    concurrency: int | None = None
+    """Requests in flight; None takes the backend's own figure."""
+    price: Mapping[str, float] | None = None
+    """US dollars per million tokens: ``prompt``, ``completion``."""
+
+    @property
+    def scheme(self) -> str:
+        """The part of the address that names the backend."""
+        return self.address.partition(":")[0]
+
+    @property
+    def target(self) -> str:
+        """The part of the address that the backend reads."""
+        return self.address.partition(":")[2]

@@ -1,0 +1,1 @@
+"""Reports: how an analysis is shown."""

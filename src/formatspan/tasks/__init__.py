@@ -1,0 +1,1 @@
+"""Tasks: where the questions come from."""

@@ -1,0 +1,1 @@
+"""Wrappers: the shells around a question."""
