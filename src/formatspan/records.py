@@ -120,6 +120,23 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """One place of the grid: what was to be asked of whom, and the request that asks it."""
+
+    model: str
+    """Label of the model in the study."""
+    task: str
+    example_id: str
+    wrapper: str
+    mode: Mode
+    seed: int
+    request_id: str
+    """Points with equal content share a request, which is asked once."""
+    copy_of: str | None = None
+    """Request whose deterministic reply this point repeats; never an independent draw."""
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """The raw reply to a request, as the backend gave it."""
 
@@ -156,8 +173,6 @@ class Generation:
     """``endpoint``, ``price`` (tokens times a price) or None."""
     body: bytes | None = None
     """The raw response body, zlib-compressed; None for engines without one."""
-    copy_of: str | None = None
-    """Request id of the deterministic reply that this one repeats; never an independent draw."""
 
 
 class FailureKind(StrEnum):

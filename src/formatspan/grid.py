@@ -1,0 +1,260 @@
+"""From a study to prompts and requests: what exactly is asked of whom, in which order.
+
+Pure: data, tokenizers and budgets already in force come as arguments. The order of the points
+is by example first, so that a run that was interrupted holds whole examples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from formatspan.backends.base import ConstraintType, Lesson, Tokenizer
+from formatspan.contracts import Answers, AnswerSpace, Contract, constraint
+from formatspan.errors import StudyError
+from formatspan.records import (
+    Example,
+    Mode,
+    Point,
+    Prompt,
+    Request,
+    as_jsonable,
+)
+from formatspan.study import Budget, ModelEntry, Study
+from formatspan.tasks.sampling import order
+from formatspan.tasks.task import Task, TaskData, space_of
+from formatspan.wrappers import Content, Wrapper, render
+from formatspan.wrappers.padding import TooLong, Unit, length, pad
+
+ID_CHARS = 32
+BudgetKey = tuple[str, str, str]
+"""(tokenizer, task, example id; empty for a budget of the whole task)."""
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """What the grid must know of a model that is ready to answer."""
+
+    entry: ModelEntry
+    endpoint: str
+    """Hash of what addresses the model besides its address."""
+    tokenizer: Tokenizer | None
+    tokenizer_name: str
+    """Names the prompts it shares with other models; empty under a character budget."""
+    copies: bool
+    """Repeats at temperature 0 are copies of one reply."""
+    constraints: frozenset[ConstraintType] = frozenset()
+
+
+@dataclass
+class Budgets:
+    """Padding budgets: those in force, and those that this plan adds."""
+
+    in_force: dict[BudgetKey, int]
+    added: dict[BudgetKey, int] = field(default_factory=dict)
+
+    def get(self, key: BudgetKey) -> int | None:
+        """The budget at ``key``, or None if there is none yet."""
+        return self.in_force.get(key, self.added.get(key))
+
+
+class Planned(NamedTuple):
+    """A point with the prompt that its request carries."""
+
+    tokenizer: str
+    point: Point
+    prompt: Prompt
+
+
+def sample(study: Study, data: TaskData) -> tuple[Example, ...]:
+    """The study's examples of a task: the first of one order fixed by the sample seed."""
+    ranked = order(data, study.sample_seed)[: study.examples]
+    return tuple(data.examples[i] for i in ranked)
+
+
+def content(task: Task, example: Example) -> Content:
+    """What every wrapper is filled with for ``example``."""
+    return Content(
+        task.instruction,
+        example.question,
+        example.context,
+        example.options,
+        task.kind,
+        task.form,
+        task.words,
+    )
+
+
+@dataclass(frozen=True)
+class TaskGrid:
+    """The grid of one task: its examples × models × wrappers × modes × seeds."""
+
+    study: Study
+    data: TaskData
+    models: Sequence[OpenModel]
+    budgets: Budgets
+
+    def planned(self) -> Iterator[Planned]:
+        """Every point, by example, model, wrapper, decoding mode and seed.
+
+        Raises:
+            StudyError: A prompt does not fit a budget that is stated or already in use.
+        """
+        for tokenizer in self._tokenizers:
+            self._fix_budgets(tokenizer)
+        for example in self.examples:
+            prompts = {
+                (name, wrapper.name): self._prompt(example, wrapper, name)
+                for name in self._tokenizers
+                for wrapper in self.wrappers
+            }
+            for model in self.models:
+                for wrapper in self.wrappers:
+                    prompt = prompts[model.tokenizer_name, wrapper.name]
+                    for point in self._points(model, prompt, wrapper, example):
+                        yield Planned(model.tokenizer_name, point, prompt)
+
+    @cached_property
+    def examples(self) -> tuple[Example, ...]:
+        """The study's examples of the task, in the order of the sample."""
+        return sample(self.study, self.data)
+
+    @cached_property
+    def wrappers(self) -> tuple[Wrapper, ...]:
+        """The study's wrappers."""
+        return tuple(entry.build() for entry in self.study.wrappers)
+
+    @cached_property
+    def _tokenizers(self) -> dict[str, Tokenizer | None]:
+        return {m.tokenizer_name: m.tokenizer for m in self.models}
+
+    def _points(
+        self, model: OpenModel, prompt: Prompt, wrapper: Wrapper, example: Example
+    ) -> Iterator[Point]:
+        task = self.data.task
+        asked = wrapper.contract.asking(task.answers), space_of(task, example)
+        copied = model.copies and self.study.temperature == 0
+        for mode in self.study.decoding:
+            first: str | None = None
+            for seed in range(self.study.seeds):
+                request = request_for(self.study, model, prompt, asked, mode, seed)
+                place = (task.name, example.id, wrapper.name, mode, seed)
+                yield Point(model.entry.name, *place, request.id, first if copied else None)
+                first = first or request.id
+
+    def _prompt(self, example: Example, wrapper: Wrapper, tokenizer: str) -> Prompt:
+        task = self.data.task
+        rendered = render(wrapper, content(task, example))
+        budget = self.budgets.get(self._key(tokenizer, example))
+        try:
+            padded = pad(rendered, budget, self._tokenizers[tokenizer])
+        except TooLong as error:
+            raise StudyError(
+                f"task {task.name!r}, example {example.id!r}, wrapper {wrapper.name!r}: the "
+                f"prompt needs {error.needed} {error.unit}, the budget in force is "
+                f"{error.budget}: state a larger one (budget: {{{error.unit}: N}}) "
+                "in a new run folder"
+            ) from None
+        lengths = (padded.chars, padded.pad_chars, padded.tokens)
+        return Prompt(task.name, example.id, wrapper.name, padded.messages, *lengths)
+
+    def _key(self, tokenizer: str, example: Example) -> BudgetKey:
+        by_example = self.study.budget == "example"
+        return (tokenizer, self.data.task.name, example.id if by_example else "")
+
+    def _fix_budgets(self, tokenizer: str) -> None:
+        """Add the budgets that are not in force yet.
+
+        A task's budget is taken over all its rows, so that it does not depend on the sample.
+        """
+        stated = self.study.budget
+        if stated == "none":
+            return
+        if isinstance(stated, Budget):
+            size = stated.chars or stated.tokens or 0
+            self.budgets.added[tokenizer, self.data.task.name, ""] = size
+            return
+        for example in self.data.examples if stated == "task" else self.examples:
+            key = self._key(tokenizer, example)
+            if key not in self.budgets.in_force:
+                longest = self._longest(tokenizer, example)
+                self.budgets.added[key] = max(longest, self.budgets.added.get(key, 0))
+
+    def _longest(self, tokenizer: str, example: Example) -> int:
+        filled = content(self.data.task, example)
+        counter = self._tokenizers[tokenizer]
+        return max(length(render(wrapper, filled), counter) for wrapper in self.wrappers)
+
+
+def request_for(
+    study: Study,
+    model: OpenModel,
+    prompt: Prompt,
+    asked: tuple[Contract, AnswerSpace],
+    mode: Mode,
+    seed: int,
+) -> Request:
+    """The request that asks ``prompt`` of ``model``; its id is a hash of its content."""
+    held = constraint(*asked) if mode == "constrained" else None
+    return identified(
+        Request(
+            id="",
+            model=model.entry.model,
+            endpoint=model.endpoint,
+            messages=(*study.system(model.entry), *prompt.messages),
+            sampling=study.sampling(model.entry),
+            seed=seed,
+            mode=mode,
+            constraint=held,
+        )
+    )
+
+
+def identified(request: Request) -> Request:
+    """``request`` with the id that its content gives it."""
+    body = {k: v for k, v in as_jsonable(request).items() if k != "id"}
+    return replace(request, id=content_hash(body))
+
+
+def content_hash(data: object) -> str:
+    """Hash of canonical JSON: sorted keys, ASCII, no white space."""
+    text = json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARS]
+
+
+def endpoint_hash(entry: ModelEntry, facts: Mapping[str, str]) -> str:
+    """Hash of what addresses a model besides its address and messages.
+
+    ``facts`` are those of the backend's own that decide replies: the checksum of its file.
+    """
+    shaping = {
+        "base_url": entry.base_url,
+        "headers": entry.headers,
+        "extra_body": entry.extra_body,
+        "revision": entry.revision,
+        "model_sha256": facts.get("model_sha256"),
+    }
+    return content_hash(shaping)
+
+
+def lesson(prompt: Prompt, wrapper: Wrapper, answers: Answers, example: Example) -> Lesson:
+    """What a coached backend is told before it answers."""
+    return Lesson(
+        task=prompt.task,
+        example_id=prompt.example_id,
+        wrapper=prompt.wrapper,
+        contract=wrapper.contract.asking(answers),
+        space=AnswerSpace.of_options(answers.kind, example.options),
+        gold=example.gold,
+    )
+
+
+def padding_unit(study: Study) -> Unit:
+    """The unit in which the study's budget is counted."""
+    if isinstance(study.budget, Budget):
+        return "chars" if study.budget.chars else "tokens"
+    return study.budget_unit

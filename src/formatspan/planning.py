@@ -1,0 +1,172 @@
+"""Puts a study's grid into the store, so that the store is the queue of what is to be asked."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from formatspan.backends.base import Backend
+from formatspan.backends.table import open_backend
+from formatspan.errors import BackendError, RunError, StudyError
+from formatspan.grid import Budgets, OpenModel, Planned, TaskGrid, endpoint_hash, padding_unit
+from formatspan.records import Prompt
+from formatspan.store import Store
+from formatspan.study import ModelEntry, Study, TaskEntry
+from formatspan.tasks import get_task, load
+from formatspan.tasks.files import file_task
+from formatspan.tasks.task import TaskData
+
+_BATCH = 2_000
+"""Points written at a time, so that planning needs little memory."""
+
+
+def load_tasks(study: Study, data_dir: Path | None) -> list[TaskData]:
+    """Every task of the study with all its rows.
+
+    Raises:
+        UserError: A task is unknown, or its data cannot be had or are wrong.
+    """
+    return [_load(entry, data_dir) for entry in study.tasks]
+
+
+def open_models(study: Study) -> dict[str, Backend]:
+    """A backend for every model, by label; nothing is asked yet.
+
+    Raises:
+        BackendError: A model cannot be used as described or cannot do what the study wants.
+    """
+    backends = {entry.name: open_backend(entry.spec()) for entry in study.models}
+    for entry in study.models:
+        if "constrained" in study.decoding and not backends[entry.name].capabilities.constraints:
+            raise BackendError(
+                f"model {entry.name!r} cannot be constrained: leave 'constrained' out of decoding"
+            )
+    return backends
+
+
+def described(study: Study, entry: ModelEntry, backend: Backend) -> OpenModel:
+    """What the grid must know of an open model.
+
+    Raises:
+        StudyError: The budget counts tokens and the model's tokenizer is not at hand.
+    """
+    tokenizer = None
+    if padding_unit(study) == "tokens" and study.budget != "none":
+        tokenizer = backend.tokenizer()
+        if tokenizer is None:
+            raise StudyError(
+                f"model {entry.name!r}: its tokenizer is not at hand, which a budget in tokens "
+                "needs: use budget_unit: chars"
+            )
+    return OpenModel(
+        entry,
+        endpoint_hash(entry, backend.describe()),
+        tokenizer,
+        entry.name if tokenizer else "",
+        backend.capabilities.deterministic,
+        backend.capabilities.constraints,
+    )
+
+
+def write_plan(
+    store: Store,
+    study: Study,
+    tasks: Sequence[TaskData],
+    models: Sequence[OpenModel],
+    facts: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Add what the study asks for and the store lacks; all in one transaction.
+
+    Raises:
+        RunError: A task's rows or a model differ from those the run was made with.
+        StudyError: A prompt does not fit a budget in force.
+    """
+    _refuse_changes(store, tasks, models)
+    budgets = Budgets(store.budgets())
+    with store.transaction():
+        for model in models:
+            store.put_record("models", model.entry.name, _model_record(model, facts))
+        for data in tasks:
+            store.put_record("tasks", data.task.name, task_record(data))
+            grid = TaskGrid(study, data, models, budgets)
+            store.put_examples(grid.examples)
+            _write_points(store, grid)
+        store.put_budgets(budgets.added)
+        store.put_meta("study", study.model_dump_json())
+
+
+def task_record(data: TaskData) -> dict[str, object]:
+    """What a run keeps of a task besides its examples."""
+    task = data.task
+    return {
+        "kind": task.kind,
+        "form": task.form,
+        "words": task.words,
+        "instruction": task.instruction,
+        "chance": data.chance,
+        "rows": len(data.examples),
+        "source": data.source,
+        "revision": data.revision,
+        "sha256": data.digest,
+        "notes": data.notes,
+    }
+
+
+def _load(entry: TaskEntry, data_dir: Path | None) -> TaskData:
+    if entry.file is None:
+        return load(replace(get_task(entry.name), **_given(entry)), data_dir=data_dir)
+    return file_task(
+        Path(entry.file),
+        name=entry.name,
+        kind=entry.kind,
+        answer_is=entry.answer_is,
+        columns=entry.columns,
+        **_given(entry),
+    )
+
+
+def _given(entry: TaskEntry) -> dict[str, Any]:
+    keys = ("instruction", "form", "words", "stratify")
+    return {key: value for key in keys if (value := getattr(entry, key)) is not None}
+
+
+def _write_points(store: Store, grid: TaskGrid) -> None:
+    planned = grid.planned()
+    while batch := list(itertools.islice(planned, _BATCH)):
+        store.put_prompts(_prompts(batch))
+        store.put_points((p.tokenizer, p.point) for p in batch)
+
+
+def _prompts(batch: Sequence[Planned]) -> list[tuple[str, Prompt]]:
+    """The prompts of a batch, each once: seeds and models share them."""
+    unique = {(p.tokenizer, p.prompt.example_id, p.prompt.wrapper): p for p in batch}
+    return [(p.tokenizer, p.prompt) for p in unique.values()]
+
+
+def _refuse_changes(store: Store, tasks: Sequence[TaskData], models: Sequence[OpenModel]) -> None:
+    known_tasks, known_models = store.records("tasks"), store.records("models")
+    for data in tasks:
+        before = known_tasks.get(data.task.name)
+        if before and before["sha256"] != data.digest:
+            raise RunError(
+                f"task {data.task.name!r}: its rows ({data.source}) are not those the run began "
+                "with: use the same data, another --out, or --fresh to start anew"
+            )
+    for model in models:
+        record = known_models.get(model.entry.name)
+        if record and record["endpoint"] != model.endpoint:
+            raise RunError(
+                f"model {model.entry.name!r}: its file or endpoint is not the one the run began "
+                "with: use another label ('name'), another --out, or --fresh to start anew"
+            )
+
+
+def _model_record(model: OpenModel, facts: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+    return {
+        "entry": model.entry.model_dump(mode="json", exclude_none=True),
+        "endpoint": model.endpoint,
+        "facts": dict(facts[model.entry.name]),
+    }

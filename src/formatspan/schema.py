@@ -1,0 +1,79 @@
+"""The tables of a run's store, and the numbered steps that bring an older store up to date."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from formatspan.errors import RunError
+
+APPLICATION_ID = 0x46535041
+"""``FSPA``, in the file's header: tells a run's store from any other SQLite file."""
+
+_FIRST = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE tasks (name TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE models (name TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE examples (
+    task TEXT NOT NULL, id TEXT NOT NULL, rank INTEGER NOT NULL, record TEXT NOT NULL,
+    PRIMARY KEY (task, id)
+) WITHOUT ROWID;
+CREATE TABLE budgets (
+    tokenizer TEXT NOT NULL, task TEXT NOT NULL, example_id TEXT NOT NULL, size INTEGER NOT NULL,
+    PRIMARY KEY (tokenizer, task, example_id)
+) WITHOUT ROWID;
+CREATE TABLE prompts (
+    tokenizer TEXT NOT NULL, task TEXT NOT NULL, example_id TEXT NOT NULL, wrapper TEXT NOT NULL,
+    messages TEXT NOT NULL, chars INTEGER NOT NULL, pad_chars INTEGER NOT NULL, tokens INTEGER,
+    PRIMARY KEY (tokenizer, task, example_id, wrapper)
+);
+CREATE TABLE points (
+    id INTEGER PRIMARY KEY,
+    model TEXT NOT NULL, task TEXT NOT NULL, example_id TEXT NOT NULL, wrapper TEXT NOT NULL,
+    mode TEXT NOT NULL, seed INTEGER NOT NULL,
+    tokenizer TEXT NOT NULL, request_id TEXT NOT NULL, copy_of TEXT,
+    UNIQUE (model, task, example_id, wrapper, mode, seed)
+);
+CREATE INDEX points_by_request ON points (request_id);
+CREATE TABLE failures (
+    id INTEGER PRIMARY KEY, request_id TEXT NOT NULL, kind TEXT NOT NULL, message TEXT NOT NULL,
+    attempts INTEGER NOT NULL, at TEXT NOT NULL
+);
+CREATE INDEX failures_by_request ON failures (request_id);
+"""
+
+GENERATIONS = """
+CREATE TABLE IF NOT EXISTS generations (
+    request_id TEXT PRIMARY KEY, text TEXT NOT NULL, finish_reason TEXT, finish_reason_raw TEXT,
+    reasoning TEXT, token_ids TEXT, logprobs TEXT, prompt_tokens INTEGER,
+    completion_tokens INTEGER, cached_tokens INTEGER, reasoning_tokens INTEGER,
+    served_model TEXT, provider TEXT, fingerprint TEXT, response_id TEXT,
+    attempts INTEGER NOT NULL, adaptations TEXT NOT NULL, started_at TEXT NOT NULL,
+    first_token_s REAL, latency_s REAL, cost REAL, cost_source TEXT, body BLOB
+);
+"""
+"""Raw replies by request; the one table that a shared cache file holds too."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST + GENERATIONS,)
+"""Step ``i`` brings schema version ``i`` to ``i + 1``; never edited once released."""
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the store to the current schema, or say why it cannot be.
+
+    Raises:
+        RunError: The file is no store of this program, or was written by a newer version.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if version > 0 and application != APPLICATION_ID:
+        raise RunError("the database was not written by formatspan")
+    if version > len(MIGRATIONS):
+        raise RunError(
+            f"the store has schema {version}, this version of formatspan reads up to "
+            f"{len(MIGRATIONS)}: upgrade formatspan"
+        )
+    for step in range(version, len(MIGRATIONS)):
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; "
+            f"PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
+        )

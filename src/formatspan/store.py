@@ -1,0 +1,351 @@
+"""The store of a run: one SQLite file in WAL mode.
+
+It holds raw replies and what they answer, never scores. A reply is committed before it counts
+as done, and a reader may look while a run writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from formatspan.errors import RunError, StorageError
+from formatspan.records import (
+    Example,
+    Failure,
+    Generation,
+    Message,
+    Point,
+    Prompt,
+    as_jsonable,
+)
+from formatspan.schema import GENERATIONS, migrate
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_COLUMNS = tuple(f.name for f in fields(Generation))
+_AS_JSON = ("token_ids", "logprobs", "adaptations")
+_INSERT_GENERATION = (
+    f"INSERT OR IGNORE INTO generations ({', '.join(_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * len(_COLUMNS))})"
+)
+BUSY_TIMEOUT_S = 30.0
+
+
+class Pending(NamedTuple):
+    """A point that has no reply yet, with its prompt."""
+
+    id: int
+    """Grows in the order of asking."""
+    point: Point
+    prompt: Prompt
+
+
+class Counts(NamedTuple):
+    """How far a model's part of a run has come, in points of the grid that are not copies."""
+
+    points: int
+    done: int
+
+
+class Store:
+    """A run's store. Open it with ``Store.create`` or ``Store.read``; use it as a context."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.connection, self.path = connection, path
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """Open for writing; a new file gets the tables, an older one is brought up to date.
+
+        Raises:
+            RunError: The file is not a store.
+            StorageError: The file cannot be written.
+        """
+        with _reported(path):
+            # In a notebook the loop runs in a thread of its own; never two at a time.
+            connection = sqlite3.connect(
+                path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            )
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            migrate(connection)
+        return cls(connection, path)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Open for reading only, also while a run writes.
+
+        Raises:
+            RunError: The file is missing or not a store.
+        """
+        if not path.is_file():
+            raise RunError(f"{path.parent}: not a run folder: it holds no {path.name}")
+        with _reported(path):
+            connection = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S
+            )
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            raise RunError(f"{path}: not a store of formatspan, or one without content")
+        return cls(connection, path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close; a store that was written to is folded back into one file."""
+        self.connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; committed when the block ends.
+
+        Raises:
+            StorageError: The disk is full or unwritable. What was committed before stays.
+        """
+        with _reported(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self.connection.rollback()
+                raise
+            self.connection.execute("COMMIT")
+
+    # --- what the run is -------------------------------------------------------------------
+
+    def meta(self, key: str) -> str | None:
+        """A fact about the run as a whole, or None."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def put_meta(self, key: str, value: str) -> None:
+        """Set a fact about the run; inside a transaction."""
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def records(self, table: str) -> dict[str, dict[str, Any]]:
+        """Every record of ``tasks`` or ``models`` by name."""
+        rows = self.connection.execute(f"SELECT name, record FROM {table}")
+        return {name: json.loads(record) for name, record in rows}
+
+    def put_record(self, table: str, name: str, record: object) -> None:
+        """Set a record of ``tasks`` or ``models``; inside a transaction."""
+        self.connection.execute(
+            f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (name, _json(record))
+        )
+
+    def put_examples(self, examples: Iterable[Example]) -> None:
+        """Add examples in the order of the sample; inside a transaction."""
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO examples VALUES (?, ?, ?, ?)",
+            ((e.task, e.id, rank, _json(e)) for rank, e in enumerate(examples)),
+        )
+
+    def examples(self) -> Iterator[Example]:
+        """Every example of the run, by task and rank in the sample."""
+        rows = self.connection.execute("SELECT record FROM examples ORDER BY task, rank, id")
+        for (record,) in rows:
+            data = json.loads(record)
+            yield Example(**{**data, "options": tuple(data["options"])})
+
+    def budgets(self) -> dict[tuple[str, str, str], int]:
+        """Padding budgets in force by (tokenizer, task, example id or empty)."""
+        rows = self.connection.execute("SELECT tokenizer, task, example_id, size FROM budgets")
+        return {(tokenizer, task, example): size for tokenizer, task, example, size in rows}
+
+    def put_budgets(self, budgets: dict[tuple[str, str, str], int]) -> None:
+        """Fix budgets; one that exists is kept. Inside a transaction."""
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO budgets VALUES (?, ?, ?, ?)",
+            ((*key, size) for key, size in budgets.items()),
+        )
+
+    def put_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> None:
+        """Add (tokenizer, prompt) pairs; inside a transaction."""
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    t,
+                    p.task,
+                    p.example_id,
+                    p.wrapper,
+                    _json(p.messages),
+                    p.chars,
+                    p.pad_chars,
+                    p.tokens,
+                )
+                for t, p in prompts
+            ),
+        )
+
+    def put_points(self, points: Iterable[tuple[str, Point]]) -> None:
+        """Add (tokenizer, point) pairs in the order of asking; inside a transaction."""
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO points (tokenizer, model, task, example_id, wrapper, mode, "
+            "seed, request_id, copy_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    t,
+                    p.model,
+                    p.task,
+                    p.example_id,
+                    p.wrapper,
+                    p.mode,
+                    p.seed,
+                    p.request_id,
+                    p.copy_of,
+                )
+                for t, p in points
+            ),
+        )
+
+    # --- what is asked and answered --------------------------------------------------------
+
+    def pending(self, model: str, after: int, limit: int) -> list[Pending]:
+        """Up to ``limit`` points of ``model`` without a reply, ids above ``after``.
+
+        Of points that share a request only the first is given: a request is asked once.
+        """
+        rows = self.connection.execute(
+            """
+            SELECT p.id, p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed, p.request_id,
+                   q.messages, q.chars, q.pad_chars, q.tokens
+            FROM points p
+            JOIN prompts q USING (tokenizer, task, example_id, wrapper)
+            LEFT JOIN generations g USING (request_id)
+            WHERE p.id > ? AND p.model = ? AND p.copy_of IS NULL AND g.request_id IS NULL
+              AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)
+            ORDER BY p.id LIMIT ?
+            """,
+            (after, model, limit),
+        )
+        return [_pending(row) for row in rows]
+
+    def commit(self, generations: Sequence[Generation], failures: Sequence[Failure]) -> None:
+        """Write replies and failures durably; they count as done when this returns.
+
+        Raises:
+            StorageError: The disk is full or unwritable.
+        """
+        with self.transaction():
+            self.connection.executemany(_INSERT_GENERATION, map(_generation_row, generations))
+            self.connection.executemany(
+                "INSERT INTO failures (request_id, kind, message, attempts, at) "
+                "VALUES (?, ?, ?, ?, ?)",
+                (
+                    (f.request_id, f.kind.value, _text(f.message), f.attempts, f.at)
+                    for f in failures
+                ),
+            )
+
+    def counts(self) -> dict[str, Counts]:
+        """Progress by model."""
+        rows = self.connection.execute(
+            """
+            SELECT p.model, count(*), count(g.request_id) FROM points p
+            LEFT JOIN generations g USING (request_id) WHERE p.copy_of IS NULL GROUP BY p.model
+            """
+        )
+        return {model: Counts(points, done) for model, points, done in rows}
+
+    def generation(self, request_id: str) -> Generation | None:
+        """The reply to a request, or None."""
+        row = self.connection.execute(
+            f"SELECT {', '.join(_COLUMNS)} FROM generations WHERE request_id = ?", (request_id,)
+        ).fetchone()
+        return None if row is None else _generation(row)
+
+    # --- sharing replies between runs ------------------------------------------------------
+
+    def take_from(self, cache: Path) -> int:
+        """Copy replies to this run's requests from a cache file; returns how many."""
+        with self._attached(cache), self.transaction():
+            return self.connection.execute(
+                f"INSERT OR IGNORE INTO main.generations ({', '.join(_COLUMNS)}) "
+                f"SELECT {', '.join(_COLUMNS)} FROM shared.generations "
+                "WHERE request_id IN (SELECT request_id FROM main.points WHERE copy_of IS NULL)"
+            ).rowcount
+
+    def give_to(self, cache: Path) -> None:
+        """Copy this run's replies into a cache file, made if it is missing."""
+        with self._attached(cache), self.transaction():
+            self.connection.execute(
+                f"INSERT OR IGNORE INTO shared.generations ({', '.join(_COLUMNS)}) "
+                f"SELECT {', '.join(_COLUMNS)} FROM main.generations"
+            )
+
+    @contextmanager
+    def _attached(self, cache: Path) -> Iterator[None]:
+        with _reported(cache):
+            made = sqlite3.connect(cache, timeout=BUSY_TIMEOUT_S)
+            made.execute("PRAGMA journal_mode = WAL")
+            made.executescript(GENERATIONS)
+            made.close()
+            self.connection.execute("ATTACH DATABASE ? AS shared", (str(cache),))
+        try:
+            yield
+        finally:
+            self.connection.execute("DETACH DATABASE shared")
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours: what happened to which file, and what to do."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        if "not a database" in text or "malformed" in text:
+            raise RunError(f"{path}: not a store of formatspan ({text})") from None
+        if isinstance(error, sqlite3.OperationalError):
+            hint = (
+                "free some space, then run the same command again"
+                if "full" in text
+                else ("check the folder and its permissions")
+            )
+            raise StorageError(f"{path}: {text}: {hint}; what was stored is kept") from None
+        raise
+
+
+def _json(record: object) -> str:
+    # ASCII output: lone surrogates in a data file survive, and SQLite never sees them.
+    return json.dumps(as_jsonable(record), ensure_ascii=True, separators=(",", ":"))
+
+
+def _text(text: str) -> str:
+    """Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _pending(row: Sequence[Any]) -> Pending:
+    point_id, model, task, example, wrapper, mode, seed, request_id = row[:8]
+    messages = tuple(Message(**m) for m in json.loads(row[8]))
+    point = Point(model, task, example, wrapper, mode, seed, request_id)
+    return Pending(point_id, point, Prompt(task, example, wrapper, messages, *row[9:]))
+
+
+def _generation_row(generation: Generation) -> tuple[Any, ...]:
+    def column(name: str) -> Any:  # noqa: ANN401 - SQLite takes several types
+        value = getattr(generation, name)
+        if name in _AS_JSON:
+            return None if value is None else _json(value)
+        return _text(value) if isinstance(value, str) else value
+
+    return tuple(column(name) for name in _COLUMNS)
+
+
+def _generation(row: Sequence[Any]) -> Generation:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    for name in _AS_JSON:
+        values[name] = None if values[name] is None else tuple(json.loads(values[name]))
+    return Generation(**values)
