@@ -1,1 +1,85 @@
-"""Measures how far the formatting shell around a question moves a model's score."""
+"""Measures how far the formatting shell around a question moves a model's score.
+
+The names listed in ``__all__`` are public; they are loaded when first used, so that importing
+the package is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from formatspan._version import __version__
+
+if TYPE_CHECKING:
+    from formatspan.analysis import Analysis, analyze
+    from formatspan.contracts import CONTRACTS, Contract
+    from formatspan.errors import (
+        BackendError,
+        DataError,
+        FormatspanError,
+        RunError,
+        StorageError,
+        StudyError,
+        UserError,
+        WrapperError,
+    )
+    from formatspan.extraction import extract
+    from formatspan.folder import Run
+    from formatspan.records import Extraction, Generation, Status
+    from formatspan.session import run
+    from formatspan.study import Study
+
+__all__ = [
+    "CONTRACTS",
+    "Analysis",
+    "BackendError",
+    "Contract",
+    "DataError",
+    "Extraction",
+    "FormatspanError",
+    "Generation",
+    "Run",
+    "RunError",
+    "Status",
+    "StorageError",
+    "Study",
+    "StudyError",
+    "UserError",
+    "WrapperError",
+    "__version__",
+    "analyze",
+    "extract",
+    "run",
+]
+
+_HOMES = {
+    "analysis": ("Analysis", "analyze"),
+    "contracts": ("CONTRACTS", "Contract"),
+    "errors": (
+        "BackendError",
+        "DataError",
+        "FormatspanError",
+        "RunError",
+        "StorageError",
+        "StudyError",
+        "UserError",
+        "WrapperError",
+    ),
+    "extraction": ("extract",),
+    "folder": ("Run",),
+    "records": ("Extraction", "Generation", "Status"),
+    "session": ("run",),
+    "study": ("Study",),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"formatspan.{module}"), name)
+    raise AttributeError(f"module 'formatspan' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

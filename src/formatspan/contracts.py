@@ -26,6 +26,15 @@ PREAMBLE_PATTERN = r"(?:[^\n]{1,400}\n){0,8}"
 
 
 @dataclass(frozen=True, slots=True)
+class Answers:
+    """How a task's answers are written: all that scoring needs of a task."""
+
+    kind: Kind
+    form: Form = "label"
+    words: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Contract:
     r"""The shape a reply must have.
 
@@ -55,9 +64,9 @@ class Contract:
                 f"contract {self.name!r}: preamble needs a 'before' that marks the answer line"
             )
 
-    def asking(self, *, form: Form = "label", words: tuple[str, str] | None = None) -> Contract:
+    def asking(self, answers: Answers) -> Contract:
         """This contract with a task's own way of writing answers."""
-        return replace(self, form=form, words=words)
+        return replace(self, form=answers.form, words=answers.words)
 
 
 CONTRACTS: dict[str, Contract] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +88,32 @@ class RunFolder:
         with self.locked():
             self.path.rename(target)
         return target
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run after a session: where it is and how far it came."""
+
+    folder: Path
+    points: int
+    """Requests of the whole grid; copies of deterministic replies are not among them."""
+    done: int
+    asked: int
+    """Replies that this session brought."""
+    shared: int
+    """Replies that came from the shared cache."""
+    failed: int
+    """Requests that failed in this session and are pending again."""
+    stopped: Mapping[str, str]
+    """Models whose queue was stopped, and why."""
+    interrupted: bool
+    seconds: float
+    """Time that asking took, loading of engines included."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has its reply."""
+        return self.done == self.points
 
 
 def default_folder(study_name: str) -> RunFolder:

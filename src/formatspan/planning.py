@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from formatspan.store import Store
 from formatspan.study import ModelEntry, Study, TaskEntry
 from formatspan.tasks import get_task, load
 from formatspan.tasks.files import file_task
-from formatspan.tasks.task import TaskData
+from formatspan.tasks.task import TaskData, adapted
 
 _BATCH = 2_000
 """Points written at a time, so that planning needs little memory."""
@@ -117,7 +116,7 @@ def task_record(data: TaskData) -> dict[str, object]:
 
 def _load(entry: TaskEntry, data_dir: Path | None) -> TaskData:
     if entry.file is None:
-        return load(replace(get_task(entry.name), **_given(entry)), data_dir=data_dir)
+        return load(adapted(get_task(entry.name), **_given(entry)), data_dir=data_dir)
     return file_task(
         Path(entry.file),
         name=entry.name,

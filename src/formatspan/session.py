@@ -15,9 +15,9 @@ from typing import Protocol
 
 from formatspan._version import __version__
 from formatspan.backends.base import Backend
-from formatspan.contracts import Answers, AnswerSpace
+from formatspan.contracts import AnswerSpace
 from formatspan.errors import RunError
-from formatspan.folder import RunFolder, default_folder
+from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel, lesson, request_for
 from formatspan.growth import merge
 from formatspan.planning import described, load_tasks, open_models, write_plan
@@ -48,32 +48,6 @@ class Silent:
 
     def progress(self, model: str, progress: Progress) -> None:
         """Nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run after a session: where it is and how far it came."""
-
-    folder: Path
-    points: int
-    """Requests of the whole grid; copies of deterministic replies are not among them."""
-    done: int
-    asked: int
-    """Replies that this session brought."""
-    shared: int
-    """Replies that came from the shared cache."""
-    failed: int
-    """Requests that failed in this session and are pending again."""
-    stopped: Mapping[str, str]
-    """Models whose queue was stopped, and why."""
-    interrupted: bool
-    seconds: float
-    """Time that asking took, loading of engines included."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether every request has its reply."""
-        return self.done == self.points
 
 
 def run(
@@ -200,7 +174,7 @@ class _Builder:
     def __init__(self, study: Study, store: Store) -> None:
         self.study, self.store = study, store
         self.wrappers = {entry.name: entry.build() for entry in study.wrappers}
-        self.answers = {name: answers_of(r) for name, r in store.records("tasks").items()}
+        self.answers = store.answers()
 
     @cached_property
     def examples(self) -> dict[tuple[str, str], Example]:
@@ -237,16 +211,6 @@ class _Build:
                 "not what was planned; the store was made by another version: use --fresh"
             )
         return Job(request, told)
-
-
-def answers_of(record: Mapping[str, object]) -> Answers:
-    """How a stored task's answers are written."""
-    words = record["words"]
-    return Answers(
-        record["kind"],  # type: ignore[arg-type]
-        record["form"],  # type: ignore[arg-type]
-        tuple(words) if isinstance(words, list) else None,
-    )
 
 
 def _header() -> str:

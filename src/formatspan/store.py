@@ -15,6 +15,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from formatspan.contracts import Answers
 from formatspan.errors import RunError, StorageError
 from formatspan.records import (
     Example,
@@ -136,6 +137,13 @@ class Store:
         """Every record of ``tasks`` or ``models`` by name."""
         rows = self.connection.execute(f"SELECT name, record FROM {table}")
         return {name: json.loads(record) for name, record in rows}
+
+    def answers(self) -> dict[str, Answers]:
+        """How each task's answers are written."""
+        return {
+            name: Answers(r["kind"], r["form"], tuple(r["words"]) if r["words"] else None)
+            for name, r in self.records("tasks").items()
+        }
 
     def put_record(self, table: str, name: str, record: object) -> None:
         """Set a record of ``tasks`` or ``models``; inside a transaction."""

@@ -31,7 +31,7 @@ from formatspan.wrappers import FAMILIES, Wrapper, check, family, from_data
 SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 """Header names whose values must come from an environment variable."""
 
-DATA_SUFFIXES = (".jsonl", ".csv", ".parquet")
+DATA_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
 
 
 class _Entry(BaseModel):
@@ -130,7 +130,8 @@ class TaskEntry(_Entry):
     instruction: str | None = None
     form: Literal["label", "text"] | None = None
     words: tuple[str, str] | None = None
-    stratify: str | None = None
+    stratify: str | Literal[False] | None = None
+    """Column over which samples are spread evenly; false for none."""
     columns: dict[str, str] | None = None
     """The file's own names for the columns ``question``, ``answer`` and so on."""
     answer_is: Literal["label", "text", "index"] | None = None

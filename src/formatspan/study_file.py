@@ -55,6 +55,24 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return data
 
 
+def set_keys(assignments: list[str]) -> dict[str, Any]:
+    """``KEY=VALUE`` texts as study keys; values are YAML.
+
+    Raises:
+        StudyError: A text has no ``=``, or its value is not YAML.
+    """
+    keys: dict[str, Any] = {}
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise StudyError(f"--set {text!r}: expected KEY=VALUE")
+        try:
+            keys[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise StudyError(f"--set {key}: {_yaml_problem(error)}") from None
+    return keys
+
+
 def write_yaml(data: Mapping[str, Any]) -> str:
     """``data`` as YAML in its own order, multi-line texts as blocks."""
     return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -1,0 +1,238 @@
+"""The command line: parse, one call of the library, print."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from formatspan._version import __version__
+from formatspan.errors import FormatspanError, StorageError, UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from formatspan.folder import Run
+    from formatspan.study import Study
+
+app = typer.Typer(
+    name="formatspan",
+    help="Measure how far the formatting shell around a question moves a model's score.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+StudyPath = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Study file (YAML), or the folder of a run to go on with.", metavar="STUDY"
+    ),
+]
+Preset = Annotated[str | None, typer.Option(help="A study that ships with formatspan.")]
+Models = Annotated[
+    list[str] | None, typer.Option(help="Model addresses; repeat or separate by commas.")
+]
+Tasks = Annotated[list[str] | None, typer.Option(help="Tasks or data files; likewise.")]
+Wrappers = Annotated[list[str] | None, typer.Option(help="Wrapper families; likewise.")]
+Examples = Annotated[int | None, typer.Option(help="Examples per task.")]
+Seeds = Annotated[int | None, typer.Option(help="Repeats of every prompt.")]
+MaxTokens = Annotated[int | None, typer.Option(help="Longest reply, in tokens.")]
+Temperature = Annotated[float | None, typer.Option(help="0 is greedy.")]
+Budget = Annotated[str | None, typer.Option(help="Padding: none, task or example.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any other key of a study; VALUE is YAML."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder with <task>.jsonl files; else FORMATSPAN_DATA, else the hub."),
+]
+Level = Annotated[
+    str | None, typer.Option(help="Extraction level: strict, normalized, lenient or paper.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def main() -> None:
+    """Entry point: mistakes become one line and exit code 2, a full disk exit code 1."""
+    try:
+        app()
+    except UserError as error:
+        _fail(str(error), 2)
+    except StorageError as error:
+        _fail(str(error), 1)
+    except FormatspanError as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("interrupted; the same command goes on where it stopped", 130)
+
+
+@app.command()
+def run(
+    study: StudyPath = None,
+    preset: Preset = None,
+    models: Models = None,
+    tasks: Tasks = None,
+    wrappers: Wrappers = None,
+    examples: Examples = None,
+    seeds: Seeds = None,
+    max_tokens: MaxTokens = None,
+    temperature: Temperature = None,
+    budget: Budget = None,
+    level: Level = None,
+    set_: Set = None,
+    data: Data = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="File that shares replies.")] = None,
+    fresh: Annotated[bool, typer.Option(help="Set an earlier run aside, start anew.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study, or go on with it: the same command asks only what is missing."""
+    from formatspan.analysis import analyze as analyze_run
+    from formatspan.progress import Shown
+    from formatspan.session import run as run_study
+
+    given: dict[str, Any] = {**_lists(models=models, tasks=tasks, wrappers=wrappers)}
+    given |= _given(examples=examples, seeds=seeds, max_tokens=max_tokens)
+    given |= _given(temperature=temperature, budget=budget, level=level)
+    chosen, folder = _study(study, preset, given, set_)
+    with Shown(_console(stderr=True)) as shown:
+        done = run_study(
+            chosen, out=out or folder, data_dir=data, cache=cache, fresh=fresh, listener=shown
+        )
+    analysis = analyze_run(done, level=chosen.level)
+    _print(analysis, as_json)
+    raise typer.Exit(_report(done))
+
+
+@app.command()
+def analyze(
+    run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
+    level: Level = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a run's table again, at any extraction level; no model is asked."""
+    from formatspan.analysis import analyze as analyze_run
+
+    _print(analyze_run(run, level=level), as_json)  # type: ignore[arg-type]
+
+
+@app.command()
+def show(
+    study: StudyPath = None,
+    preset: Preset = None,
+    models: Models = None,
+    tasks: Tasks = None,
+    wrappers: Wrappers = None,
+    max_tokens: MaxTokens = None,
+    budget: Budget = None,
+    set_: Set = None,
+    data: Data = None,
+    task: Annotated[str | None, typer.Option(help="Only this task of the study.")] = None,
+    example: Annotated[str | None, typer.Option(help="Id of the example.")] = None,
+) -> None:
+    """Print the exact prompt of each wrapper: padding visible, lengths, contract."""
+    from formatspan.report.terminal import print_prompt
+    from formatspan.show import prompts_of
+
+    given: dict[str, Any] = {**_lists(models=models, tasks=tasks, wrappers=wrappers)}
+    given |= _given(max_tokens=max_tokens, budget=budget)
+    chosen, _ = _study(study, preset, given, set_)
+    console = _console()
+    for loaded, found, prompts in prompts_of(chosen, task=task, example=example, data_dir=data):
+        for prompt in prompts:
+            print_prompt(loaded, found, prompt, console)
+
+
+@app.command(name="list")
+def list_() -> None:
+    """List presets, tasks, wrappers, contracts and model schemes."""
+    from formatspan.backends.table import schemes
+    from formatspan.contracts import CONTRACTS
+    from formatspan.study import preset_names
+    from formatspan.tasks import task_names
+    from formatspan.wrappers import FAMILIES
+
+    names = {
+        "presets": preset_names(),
+        "tasks": task_names(),
+        "wrappers": FAMILIES,
+        "contracts": tuple(CONTRACTS),
+        "model schemes": schemes(),
+    }
+    for title, found in names.items():
+        typer.echo(f"{title}: {', '.join(found)}")
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def _study(
+    path: Path | None, preset: str | None, given: dict[str, Any], sets: list[str] | None
+) -> tuple[Study, Path | None]:
+    """The study meant by the arguments, and the run's folder if one was named."""
+    from formatspan.errors import StudyError
+    from formatspan.folder import STUDY_NAME
+    from formatspan.study import Study
+    from formatspan.study_file import set_keys
+
+    overrides = {**given, **set_keys(sets or [])}
+    if path is not None and preset is not None:
+        raise StudyError("expected a study file or --preset, not both")
+    if preset is not None:
+        return Study.preset(preset, overrides), None
+    if path is None:
+        if not {"models", "tasks"} <= overrides.keys():
+            raise StudyError("expected a study file, --preset, or both --models and --tasks")
+        return Study.build(overrides, "command line"), None
+    if path.is_dir():
+        return Study.from_file(path / STUDY_NAME, overrides), path
+    return Study.from_file(path, overrides), None
+
+
+def _lists(**options: list[str] | None) -> dict[str, list[str]]:
+    """Repeated or comma-separated options as lists, without those not given."""
+    split = {k: [p for v in vs for p in v.split(",") if p] for k, vs in options.items() if vs}
+    return {k: v for k, v in split.items() if v}
+
+
+def _given(**options: object) -> dict[str, object]:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _print(analysis: Any, as_json: bool) -> None:  # noqa: ANN401 - imported late
+    if as_json:
+        sys.stdout.write(analysis.to_json() + "\n")
+        return
+    from formatspan.report.terminal import print_analysis
+
+    print_analysis(analysis, _console())
+
+
+def _report(done: Run) -> int:
+    """Say where the files are and what is left; returns the exit code."""
+    from formatspan.report.terminal import print_outcome
+
+    print_outcome(done, _console(stderr=True))
+    if done.interrupted:
+        return 130
+    return 0 if done.complete else 1
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _fail(message: str, code: int) -> None:
+    from formatspan.report.terminal import plain
+
+    sys.stderr.write(f"error: {plain(' '.join(message.split()))}\n")
+    raise SystemExit(code)

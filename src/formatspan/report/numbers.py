@@ -1,0 +1,41 @@
+"""The one place where figures become text."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "–"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A fraction of 1 as percent: ``0.4567`` is ``45.7%``."""
+    return MISSING if _undefined(value) else f"{100 * float(value or 0):.{digits}f}%"
+
+
+def points(value: float | None, digits: int = 1) -> str:
+    """A difference of fractions as percentage points, without a unit: ``0.31`` is ``31.0``."""
+    return MISSING if _undefined(value) else f"{100 * float(value or 0):.{digits}f}"
+
+
+def ratio(value: float | None, digits: int = 2) -> str:
+    """A plain ratio."""
+    return MISSING if _undefined(value) else f"{float(value or 0):.{digits}f}"
+
+
+def count(value: int) -> str:
+    """A count with thousands separators."""
+    return f"{value:,}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as ``42 s``, ``3 min 05 s`` or ``2 h 07 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _undefined(value: float | None) -> bool:
+    return value is None or math.isnan(value)

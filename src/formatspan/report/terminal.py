@@ -1,0 +1,215 @@
+"""An analysis on the terminal: what a person needs at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from formatspan.records import Status
+from formatspan.report.numbers import count, duration, percent, points, ratio
+
+if TYPE_CHECKING:
+    from formatspan.analysis import Analysis
+    from formatspan.folder import Run
+    from formatspan.records import Example
+    from formatspan.show import ShownPrompt
+    from formatspan.tasks.task import TaskData
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+_LINE_SAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control and direction characters; unlike ``_CONTROL`` it leaves joiners of scripts alone."""
+
+
+def plain(text: str) -> str:
+    """``text`` without what could steer a terminal: control and direction characters."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def print_analysis(analysis: Analysis, console: Console) -> None:
+    """The model table, then wrappers and tasks of each model."""
+    rows = analysis.models.to_dicts()
+    if not rows:
+        console.print("nothing has been asked yet", markup=False)
+        return
+    console.print(_models(rows, analysis))
+    for row in rows:
+        console.print(_wrappers(row, analysis))
+        console.print(_tasks(row, analysis))
+    console.print(_legend(analysis), markup=False, style="dim")
+
+
+def _label(row: dict[str, Any]) -> str:
+    return plain(row["model"]) + ("" if row["mode"] == "free" else f" ({row['mode']})")
+
+
+def _table(title: str, *columns: tuple[str, str]) -> Table:
+    table = Table(title=Text(title), title_justify="left", title_style="bold", header_style="bold")
+    for name, side in columns:
+        table.add_column(name, justify="right" if side == "r" else "left", no_wrap=side == "r")
+    return table
+
+
+def _add(table: Table, *values: str) -> None:
+    table.add_row(*(Text(v) for v in values))
+
+
+def _models(rows: Sequence[dict[str, Any]], analysis: Analysis) -> Table:
+    table = _table(
+        f"{plain(analysis.study.name)}: {len(analysis.study.wrappers)} wrappers, "
+        f"extraction level {analysis.level}",
+        ("model", "l"),
+        ("accuracy", "r"),
+        ("worst to best wrapper", "r"),
+        ("FSI", "r"),
+        ("PSI", "r"),
+        ("best", "l"),
+        ("worst", "l"),
+        ("replies", "r"),
+    )
+    for row in rows:
+        low, high = row["fsi_task_bootstrap_low"], row["fsi_task_bootstrap_high"]
+        over_tasks = "" if low is None else f" [{points(low)}, {points(high)}]"
+        _add(
+            table,
+            _label(row),
+            percent(row["accuracy"]),
+            f"{percent(row['wrapper_low'])} to {percent(row['wrapper_high'])}",
+            points(row["fsi"]) + over_tasks,
+            points(row["psi"]),
+            row["best_wrapper"] or "–",
+            row["worst_wrapper"] or "–",
+            f"{count(row['replies'])} of {count(row['requested'])}",
+        )
+    return table
+
+
+def _wrappers(model: dict[str, Any], analysis: Analysis) -> Table:
+    table = _table(
+        f"{_label(model)}: by wrapper (mean over tasks)",
+        ("wrapper", "l"),
+        ("accuracy", "r"),
+        ("parsed", "r"),
+        ("right if parsed", "r"),
+        ("wins", "r"),
+        ("what became of the replies", "l"),
+    )
+    for wrapper in analysis.study.wrappers:
+        cells = [c for c in _of(model, analysis.cells.to_dicts()) if c["wrapper"] == wrapper.name]
+        indexed = [c for c in cells if c["accuracy"] is not None]
+        accuracy, parsed = _mean(indexed, "accuracy"), _mean(indexed, "parseability")
+        _add(
+            table,
+            plain(wrapper.name),
+            percent(accuracy),
+            percent(parsed),
+            percent(accuracy / parsed if accuracy is not None and parsed else None),
+            ratio(sum(c["win"] for c in indexed), 1) if indexed else "–",
+            _statuses(model, wrapper.name, analysis),
+        )
+    return table
+
+
+def _tasks(model: dict[str, Any], analysis: Analysis) -> Table:
+    table = _table(
+        f"{_label(model)}: by task",
+        ("task", "l"),
+        ("n", "r"),
+        ("accuracy", "r"),
+        ("chance", "r"),
+        ("FSI", "r"),
+        ("PSI", "r"),
+        ("nFSI", "r"),
+        ("cFSI", "r"),
+        ("matched n", "r"),
+        ("FSI there", "r"),
+        ("note", "l"),
+    )
+    matched = {m["task"]: m for m in _of(model, analysis.matched.to_dicts())}
+    for pair in _of(model, analysis.pairs.to_dicts()):
+        same = matched[pair["task"]]
+        _add(
+            table,
+            plain(pair["task"]),
+            count(pair["n"]),
+            percent(pair["accuracy"]),
+            percent(pair["chance"]),
+            points(pair["fsi"]),
+            points(pair["psi"]),
+            ratio(pair["nfsi"]),
+            ratio(pair["cfsi"]),
+            count(same["n"]),
+            points(same["fsi"]),
+            plain(pair["note"] or ""),
+        )
+    return table
+
+
+def _of(model: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [r for r in rows if (r["model"], r["mode"]) == (model["model"], model["mode"])]
+
+
+def _mean(rows: Sequence[dict[str, Any]], key: str) -> float | None:
+    return sum(r[key] for r in rows) / len(rows) if rows else None
+
+
+def _statuses(model: dict[str, Any], wrapper: str, analysis: Analysis) -> str:
+    rows = [r for r in _of(model, analysis.statuses.to_dicts()) if r["wrapper"] == wrapper]
+    shown = [r for r in rows if r["count"] and r["status"] != Status.OK]
+    shown.sort(key=lambda r: -r["count"])
+    return ", ".join(f"{r['status']} {percent(r['share'], 0)}" for r in shown)
+
+
+def _legend(analysis: Analysis) -> str:
+    one_task = len(analysis.tasks) < 2
+    interval = "" if one_task else " [95% bootstrap over tasks, the paper's interval]"
+    return (
+        "FSI: best minus worst wrapper's accuracy, PSI: of parseability; percentage points, "
+        f"mean over tasks{interval}. An unparsed reply counts as wrong. cFSI: FSI above chance."
+    )
+
+
+def print_outcome(done: Run, console: Console) -> None:
+    """Where the files are, what this session did, and what is left to do."""
+    shared = f", {count(done.shared)} from the cache" if done.shared else ""
+    speed = f" ({done.asked / done.seconds:.1f}/s)" if done.asked and done.seconds else ""
+    lines = [
+        f"{count(done.done)} of {count(done.points)} replies; this session asked "
+        f"{count(done.asked)}{shared} in {duration(done.seconds)}{speed}",
+        f"files: {done.folder}/run.sqlite (replies), {done.folder}/study.yaml",
+    ]
+    lines += [f"{name} was stopped: {why}" for name, why in done.stopped.items()]
+    if done.failed:
+        lines.append(f"{count(done.failed)} requests failed and stay pending")
+    if not done.complete:
+        lines.append("not complete: the same command goes on where this stopped")
+    for line in lines:
+        console.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_prompt(data: TaskData, example: Example, shown: ShownPrompt, console: Console) -> None:
+    """One prompt as sent, its lengths and its contract."""
+    prompt = shown.prompt
+    tokens = "no tokenizer at hand" if shown.tokens is None else f"{shown.tokens} tokens"
+    console.rule(
+        Text(f"{plain(shown.model)} · {data.task.name} · {plain(example.id)} · {prompt.wrapper}"),
+        align="left",
+    )
+    for message in shown.messages:
+        console.print(Text(f"[{message.role}]", style="dim"))
+        console.print(Text(_LINE_SAFE.sub("\ufffd", message.content)), soft_wrap=True)
+    console.print(
+        Text(f"{prompt.chars} characters, {prompt.pad_chars} of them padding; {tokens}"),
+        style="dim",
+    )
+    console.print(Text(f"contract: {_contract(shown)}", style="dim"), soft_wrap=True)
+
+
+def _contract(shown: ShownPrompt) -> str:
+    contract = shown.contract
+    where = "any text, then the line " if contract.preamble else ""
+    return f"{contract.shape}; {where}" + " or ".join(map(repr, shown.replies))
