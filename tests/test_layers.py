@@ -23,6 +23,7 @@ ORDER = (
     ("report",),
     ("progress",),
     ("cli",),
+    ("__main__",),
 )
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from formatspan.records import Failure, Generation, Message, Request
+from formatspan.contracts import AnswerSpace, Contract
+from formatspan.records import Answer, Failure, Generation, Message, Request
 
 ConstraintType = Literal["json_schema", "regex", "grammar", "choice"]
 
@@ -27,6 +28,8 @@ class Capabilities:
     """Requests in flight that suit this backend."""
     exclusive: bool = False
     """It takes the whole machine: run it alone, one model after another."""
+    coached: bool = False
+    """It is told each request's `Lesson` right before; such a backend is `Coached`."""
 
 
 @runtime_checkable
@@ -40,7 +43,7 @@ class Tokenizer(Protocol):
 
 @runtime_checkable
 class Backend(Protocol):
-    """Answers requests. Made by a factory ``(ModelEntry) -> Backend`` from the table.
+    """Answers requests. Made by a factory ``(ModelSpec) -> Backend`` from the table.
 
     ``generate`` may be awaited by many tasks of one event loop at a time. It never raises for
     what the endpoint did: that is a Failure. It is cancelled when a run is abandoned.
@@ -65,6 +68,30 @@ class Backend(Protocol):
 
     async def aclose(self) -> None:
         """Release connections, threads and memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What stands behind a request: what a stand-in for a model must know to play its part.
+
+    A real backend never sees one; a request carries its content only.
+    """
+
+    task: str
+    example_id: str
+    wrapper: str
+    contract: Contract
+    space: AnswerSpace
+    gold: Answer
+
+
+@runtime_checkable
+class Coached(Protocol):
+    """A backend with ``capabilities.coached``: the runner coaches it before every request."""
+
+    def coach(self, request: Request, lesson: Lesson) -> None:
+        """Take the lesson for ``request``, whose ``generate`` follows at once."""
         ...
 
 
@@ -96,3 +123,11 @@ class ModelSpec:
     def target(self) -> str:
         """The part of the address that the backend reads."""
         return self.address.partition(":")[2]
+
+    def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+        """US dollars by ``price``; None without a price or where a count is missing."""
+        if self.price is None or prompt_tokens is None or completion_tokens is None:
+            return None
+        dollars = prompt_tokens * self.price.get("prompt", 0.0)
+        dollars += completion_tokens * self.price.get("completion", 0.0)
+        return dollars / 1e6

@@ -1,0 +1,248 @@
+"""Reads the reply of an OpenAI-compatible chat endpoint, trusting none of it.
+
+`parse_reply` is pure: status, headers and body in, a `Reply` or a `Fault` out. The format is
+https://platform.openai.com/docs/api-reference/chat/object as vLLM, llama.cpp, OpenRouter and
+others serve it, which is: nearly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from formatspan.backends.chat_fault import Fault, clip, fault_of
+from formatspan.records import FailureKind
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and cost as the endpoint counted them; None where it did not say."""
+
+    prompt_tokens: int | None = None
+    """Cached tokens included."""
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: float | None = None
+    """US dollars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an endpoint replied; an empty text is a reply too."""
+
+    text: str
+    finish_reason: str | None
+    finish_reason_raw: str | None = None
+    reasoning: str | None = None
+    usage: Usage = Usage()
+    served_model: str | None = None
+    provider: str | None = None
+    fingerprint: str | None = None
+    response_id: str | None = None
+
+
+Parsed = Reply | Fault
+
+_FINISHES = {
+    "stop": ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"),
+    "length": ("length", "max_tokens", "max_output_tokens", "model_length"),
+    "content_filter": ("content_filter", "content_filtered", "safety", "recitation", "blocklist"),
+}
+_FINISH_OF = {raw: finish for finish, raws in _FINISHES.items() for raw in raws}
+# The model ended its turn by itself; that it called a tool instead of answering leaves the
+# text empty.
+_FINISH_OF |= {"tool_calls": "stop", "function_call": "stop"}
+
+
+def parse_reply(
+    status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None
+) -> Parsed:
+    """The reply or the fault in one HTTP response.
+
+    Args:
+        status: HTTP status.
+        headers: Response headers, names in any case.
+        body: Decompressed body, whole.
+        now: The time, for a Retry-After that is a date; by default the clock's.
+    """
+    lowered = {name.lower(): value for name, value in headers.items()}
+    moment = now or datetime.now(UTC)
+    if 300 <= status < 400:
+        return _redirected(status, lowered)
+    parsed = _object(body)
+    if isinstance(parsed, Fault):
+        if status < 400:
+            return parsed
+        return fault_of(status, body.decode("utf-8", "replace"), lowered, moment)
+    error = _error_in(parsed, status)
+    if error is not None or status >= 400:
+        return fault_of(status, error, lowered, moment)
+    return _chosen(parsed, lowered, moment)
+
+
+def _redirected(status: int, headers: Mapping[str, str]) -> Fault:
+    # Not followed: another host would be given the key, and POST may become GET.
+    target = headers.get("location", "")
+    try:
+        parts = urlsplit(target)
+        host = parts.netloc.rpartition("@")[2]
+        where = f"{parts.scheme}://{host}{parts.path}" if host else parts.path
+    except ValueError:
+        where = target
+    message = clip(f"HTTP {status}: redirected to {where!r}, which is not followed: mend base_url")
+    return Fault(FailureKind.NOT_FOUND, message, fatal=True)
+
+
+def _object(body: bytes) -> dict[str, Any] | Fault:
+    try:
+        # RFC 8259, section 8.1: UTF-8, and a byte order mark may be ignored.
+        parsed = json.loads(body.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        start = clip(body[:400].decode("utf-8", "replace"), 100)
+        return Fault(FailureKind.MALFORMED, f"expected JSON, received {start!r}", retry=True)
+    if isinstance(parsed, list) and len(parsed) == 1:
+        parsed = parsed[0]  # as Google's endpoint wraps its errors
+    if not isinstance(parsed, dict):
+        start = clip(str(parsed), 100)
+        return Fault(FailureKind.MALFORMED, f"expected an object, received {start!r}", retry=True)
+    return parsed
+
+
+def _error_in(body: Mapping[str, Any], status: int) -> object:
+    """The error object of a body under any of its names, or None."""
+    if body.get("error"):
+        return body["error"]
+    if body.get("object") == "error":
+        return body
+    if status < 400:
+        return None
+    for key in ("errors", "detail", "message"):
+        if body.get(key):
+            return body if key == "message" else _as_error(body[key])
+    return None
+
+
+def _as_error(value: object) -> object:
+    return value if isinstance(value, str | Mapping) else {"message": json.dumps(value)}
+
+
+def _chosen(body: Mapping[str, Any], headers: Mapping[str, str], now: datetime) -> Parsed:
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, Mapping):
+        return _malformed("choices", choices)
+    raw = choice.get("finish_reason")
+    if choice.get("error") or raw == "error":
+        return fault_of(200, choice.get("error"), headers, now)
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        return _malformed("message", message)
+    content = message.get("content")
+    if not (content is None or isinstance(content, str | list)):
+        return _malformed("content", content)
+    return _reply(body, message, _string(raw))
+
+
+def _malformed(name: str, value: object) -> Fault:
+    shown = clip(repr(value), 100)
+    message = f"a reply without an answer: {name} is {shown}"
+    return Fault(FailureKind.MALFORMED, message, retry=True)
+
+
+def _reply(body: Mapping[str, Any], message: Mapping[str, Any], raw: str | None) -> Parsed:
+    text, thoughts = _read_content(message.get("content"))
+    finish = _FINISH_OF.get((raw or "").lower())
+    if finish == "content_filter" and not text:
+        return Fault(FailureKind.CONTENT_FILTER, clip(f"finish reason {raw}, no text"))
+    apart = _string(message.get("reasoning_content")) or _string(message.get("reasoning"))
+    return Reply(
+        # A structured refusal comes in a field of its own, beside an empty content.
+        text=text or _string(message.get("refusal")) or "",
+        finish_reason=finish,
+        finish_reason_raw=raw,
+        reasoning=apart or thoughts or None,
+        usage=read_usage(body.get("usage")),
+        served_model=_string(body.get("model")),
+        provider=_string(body.get("provider")),
+        fingerprint=_string(body.get("system_fingerprint")),
+        response_id=_string(body.get("id")),
+    )
+
+
+def _read_content(content: str | list[Any] | None) -> tuple[str, str]:
+    """Text and thoughts of a message's content, a text or a list of typed parts."""
+    parts = content if isinstance(content, list) else [content]
+    text, thoughts = [], []
+    for part in parts:
+        if isinstance(part, str):
+            text.append(part)
+        elif isinstance(part, Mapping) and part.get("type") in ("text", "output_text"):
+            text.append(_string(part.get("text")) or "")
+        elif isinstance(part, Mapping) and part.get("type") in ("thinking", "reasoning"):
+            thoughts.append(_thought(part))
+    return _sound("".join(text)), _sound("".join(thoughts))
+
+
+def _thought(part: Mapping[str, Any]) -> str:
+    inner = part.get("thinking") or part.get("reasoning") or part.get("text")
+    return _read_content(inner)[0] if isinstance(inner, str | list) else ""
+
+
+def read_usage(usage: object) -> Usage:
+    """Token counts and cost under the names that endpoints give them.
+
+    ``cached_tokens`` in ``prompt_tokens_details`` are part of ``prompt_tokens``;
+    Anthropic's ``cache_read_input_tokens`` come on top of them, which shows where they are
+    more than the prompt, or in the total.
+    """
+    if not isinstance(usage, Mapping):
+        return Usage()
+    prompt = _first_count(usage, "prompt_tokens", "input_tokens")
+    completion = _first_count(usage, "completion_tokens", "output_tokens")
+    inside = _first_count(usage.get("prompt_tokens_details"), "cached_tokens")
+    inside = _first_count(usage, "prompt_cache_hit_tokens") if inside is None else inside
+    on_top = _first_count(usage, "cache_read_input_tokens")
+    if inside is None and on_top is not None and prompt is not None:
+        written = _first_count(usage, "cache_creation_input_tokens") or 0
+        total = _first_count(usage, "total_tokens") or 0
+        if on_top > prompt or total >= prompt + (completion or 0) + on_top + written:
+            prompt += on_top + written
+    thinking = _first_count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=on_top if inside is None else inside,
+        reasoning_tokens=thinking,
+        cost=_dollars(usage.get("cost")),
+    )
+
+
+def _first_count(counts: object, *names: str) -> int | None:
+    for name in names:
+        value = counts.get(name) if isinstance(counts, Mapping) else None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        # The store's integers have 64 bits.
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
+            return value
+    return None
+
+
+def _dollars(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e9 else None
+
+
+def _string(value: object) -> str | None:
+    return _sound(value) if isinstance(value, str) else None
+
+
+def _sound(text: str) -> str:
+    # JSON can escape half a surrogate pair, which no UTF-8 store can hold.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
