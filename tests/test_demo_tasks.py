@@ -17,7 +17,7 @@ from formatspan.tasks.task import RowError, Task, TaskData
 
 TASKS = (demo.CHOICE, demo.BOOLEAN, demo.NUMBER)
 
-NUMBER_DIGEST = "e7d702226662111f74a5b9eb8b2ddd0c98bf7978003be47f48202a51ba6fc2d5"
+NUMBER_DIGEST = "1b1eaf6797ad08bebab96af54b3126b2008e1d88565378b26bf0c75901c718f5"
 """Of the arithmetic questions: a changed digest means that results no longer compare."""
 
 SCRIPT = (
@@ -117,11 +117,11 @@ def test_boolean_lengths_do_not_tell_the_answer() -> None:
 def recomputed(example: Example) -> int:
     """The answer worked out from the question's own words and numbers alone."""
     a, b = (int(n) for n in re.findall(r"\d+", example.question))
-    if re.search(r"plus|\+|sum|gets|small", example.question):
+    if re.search(r"plus|\+|gets|small", example.question):
         return a + b
     if re.search(r"minus| - |gives away", example.question):
         return a - b
-    assert re.search(r"times|product", example.question), example.question
+    assert re.search(r"times", example.question), example.question
     return a * b
 
 

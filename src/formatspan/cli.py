@@ -25,6 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_FILE_WIDTH = 160
+
 StudyPath = Annotated[
     Path | None,
     typer.Argument(
@@ -228,7 +230,9 @@ def _report(done: Run) -> int:
 def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr)
+    console = Console(stderr=stderr)
+    # A file or a pipe has no width of its own: leave the tables unfolded.
+    return console if console.is_terminal else Console(stderr=stderr, width=_FILE_WIDTH)
 
 
 def _fail(message: str, code: int) -> None:

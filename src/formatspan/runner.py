@@ -32,8 +32,14 @@ class Job(NamedTuple):
     lesson: Lesson | None
 
 
-Build = Callable[[Pending], Job]
-"""Makes the request of a pending point."""
+class Lane(NamedTuple):
+    """What the runner must know of one model."""
+
+    backend: Backend
+    build: Callable[[Pending], Job]
+    """Makes the request of a pending point."""
+    width: int
+    """Requests in flight."""
 
 
 @dataclass
@@ -73,37 +79,36 @@ class Runner:
         """Ask no more; replies under way are still taken for a while."""
         self._stop.set()
 
-    async def run(self, backends: Mapping[str, Backend], builds: Mapping[str, Build]) -> None:
+    async def run(self, lanes: Mapping[str, Lane]) -> None:
         """Ask all pending requests: models that take the whole machine one after another.
 
         Raises:
             StorageError: The store cannot be written; what was committed stays.
         """
         counts = self.store.counts()
-        for name in backends:
+        for name in lanes:
             self.progress[name] = Progress(counts[name].points, counts[name].done)
-        alone = [n for n, b in backends.items() if b.capabilities.exclusive]
+        alone = [n for n, lane in lanes.items() if lane.backend.capabilities.exclusive]
         async with asyncio.TaskGroup() as group:
-            for name in backends.keys() - set(alone):
-                group.create_task(self._run_model(name, backends[name], builds[name]))
-            group.create_task(self._one_by_one(alone, backends, builds))
+            for name in lanes.keys() - set(alone):
+                group.create_task(self._run_model(name, lanes[name]))
+            group.create_task(self._one_by_one({name: lanes[name] for name in alone}))
 
-    async def _one_by_one(
-        self, names: Sequence[str], backends: Mapping[str, Backend], builds: Mapping[str, Build]
-    ) -> None:
-        for name in names:
-            await self._run_model(name, backends[name], builds[name])
-            await backends[name].aclose()
+    async def _one_by_one(self, lanes: Mapping[str, Lane]) -> None:
+        for name, lane in lanes.items():
+            await self._run_model(name, lane)
+            await lane.backend.aclose()
 
-    async def _run_model(self, name: str, backend: Backend, build: Build) -> None:
-        width = backend.capabilities.concurrency
+    async def _run_model(self, name: str, lane: Lane) -> None:
+        width = lane.width
         jobs: asyncio.Queue[Job | None] = asyncio.Queue(maxsize=width)
         results: asyncio.Queue[Generation | Failure | None] = asyncio.Queue(maxsize=2 * width)
         async with asyncio.TaskGroup() as group:
-            feeder = group.create_task(self._feed(name, build, jobs, width))
+            feeder = group.create_task(self._feed(name, lane, jobs))
             group.create_task(self._write(name, results))
             workers = [
-                asyncio.create_task(self._work(name, backend, jobs, results)) for _ in range(width)
+                asyncio.create_task(self._work(name, lane.backend, jobs, results))
+                for _ in range(width)
             ]
             try:
                 await self._until_done(workers)
@@ -124,14 +129,10 @@ class Runner:
             stopped.cancel()
             done.cancel()
 
-    async def _feed(
-        self, name: str, build: Build, jobs: asyncio.Queue[Job | None], width: int
-    ) -> None:
+    async def _feed(self, name: str, lane: Lane, jobs: asyncio.Queue[Job | None]) -> None:
         async for pending in self._pages(name):
-            await jobs.put(build(pending))
-            if self._halted(name):
-                break
-        for _ in range(width):
+            await jobs.put(lane.build(pending))
+        for _ in range(lane.width):
             await jobs.put(None)
 
     async def _pages(self, name: str) -> AsyncIterator[Pending]:

@@ -22,7 +22,7 @@ from formatspan.grid import OpenModel, lesson, request_for
 from formatspan.growth import merge
 from formatspan.planning import described, load_tasks, open_models, write_plan
 from formatspan.records import Example
-from formatspan.runner import Job, Progress, Runner
+from formatspan.runner import Job, Lane, Progress, Runner
 from formatspan.store import Pending, Store
 from formatspan.study import Study
 from formatspan.study_file import write_atomically
@@ -135,14 +135,15 @@ class _Session:
         backends: dict[str, Backend],
         models: Mapping[str, OpenModel],
     ) -> None:
-        waiting = {
-            name: backend for name, backend in backends.items() if self.store.pending(name, 0, 1)
-        }
         builder = _Builder(study, self.store)
-        builds = {name: builder.of(models[name], backends[name]) for name in waiting}
+        lanes = {
+            name: Lane(backend, builder.of(models[name], backend), _width(models[name], backend))
+            for name, backend in backends.items()
+            if self.store.pending(name, 0, 1)
+        }
         try:
             with _interruptible(runner, self.listener):
-                await runner.run(waiting, builds)
+                await runner.run(lanes)
         except asyncio.CancelledError:
             if not runner.interrupted:
                 raise
@@ -211,6 +212,10 @@ class _Build:
                 "not what was planned; the store was made by another version: use --fresh"
             )
         return Job(request, told)
+
+
+def _width(model: OpenModel, backend: Backend) -> int:
+    return model.entry.concurrency or backend.capabilities.concurrency
 
 
 def _header() -> str:

@@ -1,4 +1,4 @@
-"""The demo suite: three small tasks that ship with the package, one for each kind of answer.
+r"""The demo suite: three small tasks that ship with the package, one for each kind of answer.
 
 All questions were written for this package and are easy on purpose: a model of 135 million
 parameters should be clearly above chance, so that a first run on a laptop has something to
@@ -7,10 +7,10 @@ small models answer at chance when asked for an option's letter.
 
 Rows of the three tasks::
 
-    {"id": "c001", "question": "How many wheels does a bicycle have?",
-     "options": ["five", "nine", "six", "two"], "answer": "two", "topic": "numbers"}
+    {"id": "c001", "question": "What is the opposite of \"life\"?",
+     "options": ["paper", "weather", "death", "finger"], "answer": "death", "topic": "opposites"}
     {"id": "b001", "question": "Is Mount Everest a river?", "answer": "no", "topic": "places"}
-    {"id": "n001", "question": "What is 6 plus 3?", "answer": 9, "topic": "plus-words"}
+    {"id": "n001", "question": "What is 5 plus 4?", "answer": 9, "topic": "plus-words"}
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Template:
 
 
 TEMPLATES = (
-    Template("plus-words", "What is {a} plus {b}?", (2, 10), (1, 9)),
-    Template("plus-sign", "What is {a} + {b}?", (2, 10), (1, 9)),
-    Template("plus-sum", "What is the sum of {a} and {b}?", (2, 10), (1, 9)),
-    Template("minus-words", "What is {a} minus {b}?", (6, 12), (1, 5)),
-    Template("minus-sign", "What is {a} - {b}?", (6, 12), (1, 5)),
-    Template("times-words", "What is {a} times {b}?", (2, 10), (2, 5)),
-    Template("times-product", "What is the product of {a} and {b}?", (2, 10), (2, 5)),
+    Template("plus-words", "What is {a} plus {b}?", (1, 9), (1, 5)),
+    Template("plus-sign", "What is {a} + {b}?", (1, 9), (1, 5)),
+    Template("plus-much", "How much is {a} plus {b}?", (1, 9), (1, 5)),
+    Template("minus-words", "What is {a} minus {b}?", (5, 11), (1, 4)),
+    Template("minus-sign", "What is {a} - {b}?", (5, 11), (1, 4)),
+    Template("times-words", "What is {a} times {b}?", (2, 10), (2, 4)),
+    Template("times-much", "How much is {a} times {b}?", (2, 10), (2, 4)),
     Template(
         "plus-gets",
         "{name} has {a} {thing} and gets {b} more. How many {thing} does {name} have now?",
@@ -172,7 +172,7 @@ CHOICE = Task(
 BOOLEAN = Task(
     name="demo_boolean",
     kind="boolean",
-    instruction="Answer the question with yes or no.",
+    instruction="Answer the question.",
     parse=parse_boolean,
     words=WORDS,
     builtin=partial(shipped, "demo_boolean.jsonl"),

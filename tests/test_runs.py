@@ -1,0 +1,303 @@
+"""Whole runs with the scripted model: what is kept, what is asked again, what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from formatspan.analysis import analyze
+from formatspan.errors import RunError, StorageError, StudyError
+from formatspan.records import Failure, FailureKind, Generation, Request
+from formatspan.session import run
+from formatspan.store import Store
+from formatspan.study import Study
+
+StudyOf = Callable[..., Study]
+KILLS = 30
+
+
+def _frozen(out: Path) -> str:
+    return analyze(out).to_json()
+
+
+def test_a_run_keeps_every_reply(small_study: StudyOf, tmp_path: Path) -> None:
+    done = run(small_study(), out=tmp_path / "r")
+    assert (done.points, done.done, done.asked, done.failed) == (50, 50, 50, 0)
+    assert done.complete
+    with Store.read(tmp_path / "r" / "run.sqlite") as store:
+        rows = store.connection.execute("SELECT count(*), min(length(text)) FROM generations")
+        assert rows.fetchone()[0] == 50
+    assert Study.from_file(tmp_path / "r" / "study.yaml") == small_study()
+
+
+def test_the_same_command_asks_nothing_more(small_study: StudyOf, tmp_path: Path) -> None:
+    run(small_study(), out=tmp_path / "r")
+    before = _frozen(tmp_path / "r")
+    again = run(small_study(), out=tmp_path / "r")
+    assert (again.asked, again.done) == (0, 50)
+    assert _frozen(tmp_path / "r") == before
+
+
+def test_a_run_grows_by_what_is_new(small_study: StudyOf, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    assert run(small_study(examples=1), out=out).asked == 5
+    assert run(small_study(examples=3), out=out).asked == 10
+    assert run(small_study(examples=3, wrappers=["plain"]), out=out).asked == 0
+    assert run(small_study(examples=3, temperature=0.0, seeds=1), out=out).asked == 0
+    grown, whole = _frozen(out), tmp_path / "whole"
+    run(small_study(examples=3), out=whole)
+    assert grown == _frozen(whole), "grown step by step or at once, the analysis is the same"
+
+
+def test_sampled_seeds_are_asked_and_greedy_ones_copied(
+    small_study: StudyOf, tmp_path: Path
+) -> None:
+    greedy = run(small_study(seeds=3), out=tmp_path / "greedy")
+    sampled = run(small_study(seeds=3, temperature=0.7), out=tmp_path / "sampled")
+    assert (greedy.asked, sampled.asked) == (50, 150)
+    pairs = analyze(tmp_path / "greedy").pairs
+    assert pairs["requested"].sum() == 50, "copies are not draws"
+
+
+def test_another_temperature_is_refused(small_study: StudyOf, tmp_path: Path) -> None:
+    run(small_study(), out=tmp_path / "r")
+    with pytest.raises(RunError, match="temperature"):
+        run(small_study(temperature=0.8), out=tmp_path / "r")
+
+
+def test_fresh_keeps_the_old_run_aside(small_study: StudyOf, tmp_path: Path) -> None:
+    run(small_study(), out=tmp_path / "r")
+    again = run(small_study(temperature=0.8), out=tmp_path / "r", fresh=True)
+    assert again.asked == 50
+    assert (tmp_path / "r.old-1" / "run.sqlite").exists()
+
+
+def test_changed_rows_are_refused(small_study: StudyOf, rows_file: Path, tmp_path: Path) -> None:
+    run(small_study(examples=2), out=tmp_path / "r")
+    rows_file.write_text('{"question": "Other?", "answer": 1}\n' * 1, encoding="utf-8")
+    with pytest.raises(RunError, match="task 'sums': its rows"):
+        run(small_study(examples=4), out=tmp_path / "r")
+
+
+def test_a_longer_wrapper_does_not_fit_a_budget_in_use(
+    small_study: StudyOf, tmp_path: Path
+) -> None:
+    run(small_study(wrappers=["plain"]), out=tmp_path / "r")
+    with pytest.raises(StudyError, match=r"wrapper 'json': the prompt needs \d+ chars"):
+        run(small_study(wrappers=["json"]), out=tmp_path / "r")
+
+
+def test_a_cache_shares_replies_but_not_between_models(
+    small_study: StudyOf, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache.sqlite"
+    run(small_study(), out=tmp_path / "a", cache=cache)
+    shared = run(small_study(), out=tmp_path / "b", cache=cache)
+    assert (shared.asked, shared.shared) == (0, 50)
+    other = small_study(models=[{"model": "scripted:accuracy=0.5", "name": "other"}])
+    assert run(other, out=tmp_path / "c", cache=cache).asked == 50
+
+
+def test_a_label_is_not_identity(small_study: StudyOf, tmp_path: Path) -> None:
+    models = [{"model": "scripted:accuracy=0.5", "name": n} for n in ("one", "two")]
+    done = run(small_study(models=models), out=tmp_path / "r")
+    assert (done.points, done.asked, done.done) == (100, 50, 100)
+
+
+def test_the_second_process_refuses(small_study: StudyOf, tmp_path: Path) -> None:
+    from formatspan.folder import RunFolder
+
+    folder = RunFolder(tmp_path / "r")
+    folder.make()
+    with folder.locked(), pytest.raises(RunError, match="another process"):
+        run(small_study(), out=tmp_path / "r")
+
+
+def test_a_strange_folder_is_refused(small_study: StudyOf, tmp_path: Path) -> None:
+    (tmp_path / "photos.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match=r"photos\.txt"):
+        run(small_study(), out=tmp_path)
+    with pytest.raises(RunError, match="not a run folder"):
+        analyze(tmp_path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "run.sqlite").write_bytes(b"this is no database, whatever its name says")
+    with pytest.raises(RunError, match="not a store"):
+        analyze(tmp_path / "x")
+
+
+def test_failures_are_neither_wrong_nor_lost(small_study: StudyOf, tmp_path: Path) -> None:
+    script = {"accuracy": 1.0, "fail": 0.3, "seed": 5}
+    models = [{"model": "scripted:", "name": "shaky", "extra_body": script}]
+    done = run(small_study(models=models), out=tmp_path / "r")
+    assert 0 < done.failed < 50
+    assert not done.complete
+    analysis = analyze(tmp_path / "r")
+    assert analysis.pairs["replies"].sum() == 50 - done.failed
+    scored = analysis.cells.filter(analysis.cells["accuracy"].is_not_null())
+    assert (scored["accuracy"] == 1.0).all()
+    bounds = analysis.pairs.row(0, named=True)
+    assert bounds["fsi_if_failures_low"] == 0.0
+    assert bounds["fsi_if_failures_high"] > 0.0
+
+
+def test_equal_failures_in_a_row_stop_the_model(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from formatspan.backends.scripted import ScriptedModel
+
+    asked = []
+
+    async def refuse(self: ScriptedModel, request: Request) -> Failure:
+        asked.append(request.id)
+        await asyncio.sleep(0)
+        return Failure(request.id, FailureKind.SERVER, "no capacity", at="")
+
+    monkeypatch.setattr(ScriptedModel, "generate", refuse)
+    done = run(small_study(examples=12, seeds=4, temperature=1.0), out=tmp_path / "r")
+    assert done.done == 0
+    assert done.stopped["script"] == "server: no capacity"
+    assert len(asked) < done.points, "the rest is left pending"
+
+
+def test_a_full_disk_keeps_what_was_committed(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Store.create.__func__  # type: ignore[attr-defined]
+
+    def small(cls: type[Store], path: Path) -> Store:
+        store: Store = create(cls, path)
+        # SQLite reports a full disk in the same way when it may grow no further.
+        store.connection.execute("PRAGMA max_page_count = 48")
+        return store
+
+    study = small_study(models=["scripted:accuracy=0.5"], examples=12, seeds=9, temperature=1.0)
+    monkeypatch.setattr(Store, "create", classmethod(small))
+    with pytest.raises(StorageError, match=r"full.*run the same command again"):
+        run(study, out=tmp_path / "r")
+    monkeypatch.undo()
+    done = run(study, out=tmp_path / "r")
+    assert done.complete
+    assert done.points == 12 * 5 * 9
+
+
+def test_hostile_replies_are_stored(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from formatspan.backends.scripted import ScriptedModel
+
+    text = "\ud83d ✅ 中文 \x00 \x1b[31m" + "x" * 100_000
+
+    async def odd(self: ScriptedModel, request: Request) -> Generation:
+        await asyncio.sleep(0)
+        return Generation(request.id, text, "stop")
+
+    monkeypatch.setattr(ScriptedModel, "generate", odd)
+    monkeypatch.setenv("LC_ALL", "C")
+    done = run(small_study(examples=2), out=tmp_path / "r")
+    assert done.complete
+    with Store.read(tmp_path / "r" / "run.sqlite") as store:
+        (stored,) = store.connection.execute("SELECT text FROM generations LIMIT 1").fetchone()
+    assert stored == text.replace("\ud83d", "\ufffd")
+
+
+def test_a_run_inside_a_running_loop(small_study: StudyOf, tmp_path: Path) -> None:
+    async def notebook() -> int:
+        return run(small_study(), out=tmp_path / "r").done
+
+    assert asyncio.run(notebook()) == 50
+
+
+DRIVER = """
+import asyncio, os, sys
+from formatspan.backends.scripted import ScriptedModel
+from formatspan.session import run
+from formatspan.study import Study
+
+log = os.open(sys.argv[3], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+answer = ScriptedModel.generate
+
+async def generate(self, request):
+    os.write(log, (request.id + "\\n").encode())
+    await asyncio.sleep(0.004)
+    return await answer(self, request)
+
+ScriptedModel.generate = generate
+done = run(Study.from_file(sys.argv[1]), out=sys.argv[2])
+print(done.asked)
+"""
+
+
+def _committed(store: Path) -> set[str]:
+    if not store.exists():
+        return set()
+    try:
+        with Store.read(store) as opened:
+            return {r for (r,) in opened.connection.execute("SELECT request_id FROM generations")}
+    except (RunError, sqlite3.OperationalError):
+        return set()
+
+
+def test_killed_at_random_moments_nothing_is_lost_or_asked_twice(
+    small_study: StudyOf, tmp_path: Path
+) -> None:
+    study = small_study(
+        models=[{"model": "scripted:", "name": "m", "concurrency": 2}],
+        examples=12,
+        seeds=6,
+        temperature=1.0,
+    )
+    (tmp_path / "s.yaml").write_text(study.to_yaml(), encoding="utf-8")
+    (tmp_path / "d.py").write_text(DRIVER, encoding="utf-8")
+    out, log = tmp_path / "r", tmp_path / "asked.log"
+    command = [sys.executable, str(tmp_path / "d.py"), str(tmp_path / "s.yaml"), str(out), str(log)]
+    dice = random.Random(11)
+    for _ in range(KILLS):
+        committed, seen = _committed(out / "run.sqlite"), _lines(log)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _let_run(process, log, seen, dice.randrange(1, 12))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        asked = set(log.read_text().split()[seen:]) if log.exists() else set()
+        assert not asked & committed, "a committed reply was asked for again"
+        assert committed <= _committed(out / "run.sqlite"), "a committed reply was lost"
+    subprocess.run(command, check=True, capture_output=True)
+    run(study, out=tmp_path / "whole")
+    assert _frozen(out) == _frozen(tmp_path / "whole")
+
+
+def _lines(log: Path) -> int:
+    return len(log.read_text().split()) if log.exists() else 0
+
+
+def _let_run(process: subprocess.Popen[bytes], log: Path, seen: int, more: int) -> None:
+    """Until the process has asked ``more`` requests: a moment that no clock decides."""
+    give_up = time.monotonic() + 60
+    while process.poll() is None and _lines(log) < seen + more and time.monotonic() < give_up:
+        os.sched_yield()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(small_study: StudyOf, tmp_path: Path) -> None:
+    study = small_study(models=["scripted:latency_s=0.01"], examples=12, seeds=40, temperature=1.0)
+    (tmp_path / "s.yaml").write_text(study.to_yaml(), encoding="utf-8")
+    command = [sys.executable, "-m", "formatspan", "run", str(tmp_path / "s.yaml")]
+    command += ["--out", str(tmp_path / "r")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not _committed(tmp_path / "r" / "run.sqlite"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    assert run(study, out=tmp_path / "r").complete
