@@ -1,0 +1,193 @@
+"""Boolean replies: yes or no, by meaning."""
+
+from __future__ import annotations
+
+import re
+
+from formatspan.contracts import Contract
+from formatspan.extraction.hits import Finding, Hit, agree
+from formatspan.extraction.normalise import WORD, peel
+from formatspan.records import Answer
+
+_PLAIN = {"yes": True, "no": False, "true": True, "false": False}
+_FOREIGN_TRUE = (
+    "はい|そうです|正しい|是|是的|对|對|正确|正確|예|네|да|oui|vrai|sí|verdadero|ja|wahr|richtig|"
+    "sim|verdadeiro|vero"
+)
+_FOREIGN_FALSE = (
+    "いいえ|違います|間違い|否|不|不是|不对|不對|错|错误|錯誤|不正确|不正確|아니요|нет|non|faux|"
+    "falso|nein|falsch|não"
+)
+_WORDS = {
+    **_PLAIN,
+    **dict.fromkeys(("correct", "right", "affirmative", "yep", "yeah"), True),
+    **dict.fromkeys(("incorrect", "wrong", "negative", "untrue", "nope"), False),
+    **dict.fromkeys(_FOREIGN_TRUE.split("|"), True),
+    **dict.fromkeys(_FOREIGN_FALSE.split("|"), False),
+}
+_NOT = r"(?:(?:not|never|hardly)\s+|n't\s+)"
+_ADVERB = (
+    r"(?:(?:definitely|clearly|indeed|actually|certainly|simply|quite|entirely|completely|"
+    r"strictly|always|necessarily|really|in fact|therefore|thus|also|most likely|probably|"
+    r"likely|factually)\s+)"
+)
+_JOIN = r"\s{0,3}(?:or|and|/)\s{0,3}"
+_ECHO = re.compile(
+    rf"(?<![A-Za-z])(?:true{_JOIN}false|false{_JOIN}true|yes{_JOIN}no|no{_JOIN}yes)(?![A-Za-z])[?:.]?",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(
+    r"\b(?:whether|if|may|might|could|possibly|perhaps|maybe|unsure|uncertain|unclear|depends|"
+    r"not sure|not certain|cannot (?:say|tell|determine)|can't (?:say|tell|determine)|"
+    r"hard to say|not clear|would be|partially|partly|sometimes|"
+    r"(?:don't|do not|doesn't|does not|can't|cannot) (?:think|believe|agree|see)|doubt)\b|\?",
+    re.IGNORECASE,
+)
+_PREDICATE = re.compile(
+    rf"(?<![A-Za-z])(?:is|are|was|were|it's|that's|this's|be|seems|sounds|remains|considered|isn't|aren't|"
+    rf"wasn't|weren't|not|hold|holds)(?P<not>\s+not)?\s+(?:{_ADVERB}|(?:a|the)\s+)*(?P<also>not\s+)?"
+    rf"(?P<word>true|false|correct|incorrect|right|wrong|accurate|inaccurate|untrue)(?![{WORD}-])"
+    r"(?!\s+(?:answer|option|choice|that|when|for|only)\s+(?:is|was)\b)",
+    re.IGNORECASE,
+)
+_POSITIVE = frozenset(("true", "correct", "right", "accurate"))
+_LEAD = re.compile(
+    r"""(?:[\s:=*_`"'(\[{<$>~|#→,-]{1,16}|\\[(\[]|\\(?:boxed|text\w{0,2}|math\w{2})\{"""
+    r"""|(?:is|be|definitely|clearly|therefore|thus|most|likely|probably|simply|that|it|a|an|the|"""
+    r"""this|statement|claim|answer|was|also|indeed)(?=[\s:*"'(])|是|は|为){0,8}+""",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(
+    r"(?:^|[\n.!?;:,]|(?<![A-Za-z])(?:so|therefore|thus|hence|say|is|think|believe|but|then|actually)[,:]?)"
+    r"[\s*_\"'(>]{0,6}(?P<word>yes|no|true|false|yep|nope|correct|incorrect|wrong)"
+    rf"(?![{WORD}]|-\w|'\w)(?=(?P<rest>[\s\S]{{0,12}}))",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(
+    r"[*_\"')\]]{0,4}(?:$|[.!,;:\n—]|\s+[-—]|\s+(?:it|they|he|she|this|that|there|the|because|since|you|we|as|not|and)(?![A-Za-z]))",
+    re.IGNORECASE,
+)
+
+
+class BooleanReader:
+    """Reads yes and no, true and false, and what else affirms or denies."""
+
+    def __init__(self, contract: Contract) -> None:
+        pair = contract.words
+        asked = {pair[0]: True, pair[1]: False} if pair else _PLAIN
+        self._exact = {form: v for w, v in asked.items() for form in (w, w.capitalize())}
+        self._json_bool = pair in (None, ("true", "false"))
+        own = {word.casefold(): value for word, value in asked.items()}
+        self._plain = {**_PLAIN, **own}
+        self._words = {**_WORDS, **own}
+        longest = sorted(self._words, key=len, reverse=True)
+        self._word = re.compile(
+            rf"(?P<not>{_NOT}(?:the\s+)?)?(?P<word>{'|'.join(map(re.escape, longest))})"
+            rf"(?![{WORD}]|-\w|'\w)",
+            re.IGNORECASE,
+        )
+
+    def exact(self, body: str) -> Answer | None:
+        """The truth that one of the asked words stands for, as given or capitalised."""
+        return self._exact.get(body)
+
+    def exact_json(self, value: object) -> Answer | None:
+        """A JSON boolean where the words are true and false; else one of the words."""
+        if self._json_bool:
+            return value if isinstance(value, bool) else None
+        return self._exact.get(value) if isinstance(value, str) else None
+
+    def json_value(self, value: object) -> Answer | None:
+        """A JSON boolean, whatever the words; never a number."""
+        return value if isinstance(value, bool) else None
+
+    def whole(self, text: str, start: int, end: int) -> Hit | None:
+        """One of yes, no, true, false or the asked words."""
+        start, end = peel(text, start, end)
+        value = self._plain.get(text[start:end].casefold())
+        return None if value is None else Hit(value, start, end)
+
+    def whole_leniently(self, text: str, start: int, end: int) -> Hit | None:
+        """Any single word or negated word that affirms or denies."""
+        start, end = peel(text, start, end)
+        match = self._word.fullmatch(text, start, end)
+        if match:
+            return self._hit(match)
+        echo = _ECHO.fullmatch(text, start, end)
+        return Hit(None, start, end) if echo else None
+
+    def _hit(self, match: re.Match[str]) -> Hit:
+        value = self._words[match["word"].casefold()]
+        return Hit(value != bool(match["not"]), *match.span())
+
+    def after_cue(self, text: str, start: int) -> Hit | None:
+        """The affirming or denying word behind a cue; "yes or no" is a conflict."""
+        lead = _LEAD.match(text, start)
+        at = lead.end() if lead else start
+        echo = _ECHO.match(text, at)
+        if echo:
+            return Hit(None, *echo.span())
+        match = self._word.match(text, at)
+        if not match or not _ends_clause(match["word"], text[match.end() : match.end() + 12]):
+            return None
+        both = re.compile(r"\s{0,2}(?:or|and|/)\s{0,2}").match(text, match.end())
+        other = self._word.match(text, both.end()) if both else None
+        if other and self._hit(other).value != self._hit(match).value:
+            return Hit(None, match.start(), other.end())
+        return self._hit(match)
+
+    def prose(self, text: str) -> str:
+        """The text with echoes such as "true or false" blanked out."""
+        return _ECHO.sub(lambda m: " " * len(m[0]), text)
+
+    def anywhere(self, text: str) -> Finding | None:
+        """The truth that the words at clause starts and the predicates agree on."""
+        opening = self._opening(text)
+        hits = [*_clauses(text), *_predicates(text)]
+        hit = agree([opening, *hits] if opening else hits)
+        return Finding(hit, explicit=opening is not None) if hit else None
+
+    def _opening(self, text: str) -> Hit | None:
+        """The word that opens the reply and is followed by the end of its clause."""
+        lead = re.compile(r"[\s*_`\"'(\[>#-]{0,16}").match(text)
+        match = self._word.match(text, lead.end() if lead else 0)
+        if not match or not _ends_clause(match["word"], text[match.end() : match.end() + 12]):
+            return None
+        filler = match["word"].casefold() == "right" and text[match.end() : match.end() + 1] == ","
+        return None if filler else self._hit(match)
+
+
+def _ends_clause(word: str, rest: str) -> bool:
+    """Whether a clause ends behind the word: "No one knows" and "True friends" go on."""
+    return word.casefold() == "yes" or not word.isascii() or _ENDS.match(rest) is not None
+
+
+def _clauses(text: str) -> list[Hit]:
+    """Words of truth that make up a clause of their own."""
+    found = []
+    for match in _CLAUSE.finditer(text):
+        if _ends_clause(match["word"], match["rest"]) and not _hedged(text, match.start("word")):
+            found.append(Hit(_WORDS[match["word"].casefold()], *match.span("word")))
+    return found
+
+
+def _predicates(text: str) -> list[Hit]:
+    """Statements that something is true or false, correct or wrong, with their negations."""
+    found = []
+    for match in _PREDICATE.finditer(text):
+        verb = match[0][:6].casefold()
+        negations = bool(match["not"]) + bool(match["also"])
+        negations += verb.startswith(("not", "isn't", "aren't", "wasn't", "weren'"))
+        positive = match["word"].casefold() in _POSITIVE
+        if not _hedged(text, match.start("word")):
+            found.append(Hit(positive == (negations % 2 == 0), *match.span()))
+    return found
+
+
+def _hedged(text: str, at: int) -> bool:
+    """Whether the sentence around ``at`` asks or leaves open instead of stating."""
+    left = max(text.rfind(mark, max(0, at - 160), at) for mark in ".!?\n;")
+    window = text[max(left + 1, at - 160) : at + 160]
+    stop = re.search(r"[.!\n;]|\?", window[at - max(left + 1, at - 160) :])
+    cut = len(window) if not stop else at - max(left + 1, at - 160) + stop.end()
+    return _HEDGE.search(window[:cut]) is not None

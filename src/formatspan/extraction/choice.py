@@ -1,0 +1,154 @@
+"""Choice replies: a label, or an option's text."""
+
+from __future__ import annotations
+
+import re
+
+from formatspan.contracts import AnswerSpace, Contract
+from formatspan.extraction.hits import Finding, Hit
+from formatspan.extraction.labels import Labels, is_article, labels_of
+from formatspan.extraction.mentions import mentions_of
+from formatspan.extraction.normalise import WORD, peel
+from formatspan.extraction.options import Options, options_of
+from formatspan.records import Answer
+
+_FILLERS = (
+    "is|are|be|was|would|should|must|definitely|clearly|therefore|thus|likely|probably|most|"
+    "simply|actually|indeed|either|both|option|choice|letter|answer|statement|alternative|"
+    "the|correct|best|right|option:|la|le|die|el|opción|lettre"
+)
+_LEAD = re.compile(
+    rf"""(?:[\s:=*_`"'(\[{{<$>~|#→-]{{1,16}}|\\[(\[]|\\(?:boxed|text\w{{0,2}}|math\w{{2}})\{{"""
+    rf"""|(?:{_FILLERS})(?=[\s:*"'(])|选项|選項|是|为|為|は){{0,8}}+""",
+    re.IGNORECASE,
+)
+_SEPARATOR = r"[)\]*_\"'`.:,;\s—-]{1,12}"
+_NOUN = re.compile(
+    r"(?:the\s+)?(?:option|choice|answer|letter|选项|選項)[\s*_:(\[\"']{0,6}", re.IGNORECASE
+)
+
+
+class ChoiceReader:
+    """Reads a label of the space, or the text of one of its options."""
+
+    def __init__(self, contract: Contract, space: AnswerSpace) -> None:
+        self._by_text = contract.form == "text"
+        self._space = space
+        self._exact = _exact_answers(contract, space)
+        self._labels: Labels = labels_of(space.labels)
+        self._options: Options = options_of(space)
+        self._head = re.compile(f"({self._labels.any})({_SEPARATOR})", re.IGNORECASE)
+        self._next = re.compile(rf"(?<![{WORD}]){self._labels.any}[).\]](?=\s)")
+
+    def exact(self, body: str) -> Answer | None:
+        """The label whose asked form ``body`` is."""
+        return self._exact.get(body)
+
+    def exact_json(self, value: object) -> Answer | None:
+        """As :meth:`exact`; labels are strings even where they are digits."""
+        return self._exact.get(value) if isinstance(value, str) else None
+
+    def json_value(self, value: object) -> Answer | None:
+        """The label that a JSON number is."""
+        return self._labels.of(str(value)) if type(value) is int else None
+
+    def whole(self, text: str, start: int, end: int) -> Hit | None:
+        """A label, or a label and its own option's text; the text itself where it is asked."""
+        start, end = peel(text, start, end)
+        if self._by_text:
+            return self._options.named(text, start, end) or self._labelled(text, start, end)
+        label = self._labels.of(text[start:end])
+        return Hit(label, start, end) if label else self._labelled(text, start, end)
+
+    def _labelled(self, text: str, start: int, end: int) -> Hit | None:
+        """A label followed by an option's text: its own, or another's, which is a conflict."""
+        head = self._head.match(text, start, end)
+        label = self._labels.of(head[1]) if head else None
+        if not head or not label or not self._options:
+            return None
+        if self._options.is_own(label, text[head.end() : end]):
+            return Hit(label, *head.span(1))
+        other = self._options.named(text, *peel(text, head.end(), end))
+        if other is None or (not head[2].strip() and is_article(text, *head.span(1))):
+            return None
+        return Hit(label if other.value == label else None, start, end)
+
+    def whole_leniently(self, text: str, start: int, end: int) -> Hit | None:
+        """As :meth:`whole`, or "Option B", an option's text, a label with any text behind it."""
+        hit = self.whole(text, start, end)
+        if hit:
+            return hit
+        start, end = peel(text, start, end)
+        label = self._labels.of(text[start:end])
+        if label:
+            return Hit(label, start, end)
+        noun = _NOUN.match(text, start, end)
+        if noun and (label := self._labels.of(text[noun.end() : end])):
+            return Hit(label, noun.end(), end)
+        return self._options.named(text, start, end) or self._explained(text, start, end)
+
+    def _explained(self, text: str, start: int, end: int) -> Hit | None:
+        """A label, a list mark and words of the model's own, on one line."""
+        head = self._head.match(text, start, end)
+        label = self._labels.of(head[1]) if head else None
+        if not head or not label or not re.match(r"[*_]{0,3}[)\].:][*_]{0,3}\s", head[2]):
+            return None
+        rest = text[head.end() : end]
+        if "\n" in rest or self._next.search(rest):
+            return None
+        other = self._options.opening(text, head.end())
+        if other and other.value != label and not self._options.starts_with_own(label, rest):
+            return Hit(None, start, end)
+        return Hit(label, *head.span(1))
+
+    def after_cue(self, text: str, start: int) -> Hit | None:
+        """The label or option text behind a cue; two in one breath are a conflict."""
+        lead = _LEAD.match(text, start)
+        at = lead.end() if lead else start
+        named = self._options.opening(text, at)
+        hit = self._labels.at(text, at)
+        if hit is None:
+            return self._confirmed(text, named) or self._labels.cluster(text, at)
+        if named and named.end > hit.end and not self._own_follows(text, hit):
+            # The label is itself the first word of an option's text, as in "C major".
+            return named
+        return Hit(None, *hit[1:]) if self._labels.listed(text, hit) else hit
+
+    def _own_follows(self, text: str, hit: Hit) -> bool:
+        head = self._head.match(text, hit.start)
+        return bool(head) and self._options.starts_with_own(
+            str(hit.value), text[head.end() : head.end() + 400] if head else ""
+        )
+
+    def _confirmed(self, text: str, named: Hit | None) -> Hit | None:
+        """An option's text behind a cue, unless a second one is named beside it."""
+        if not named:
+            return None
+        beside = re.compile(r"\s{1,3}(?:or|and)\s{1,3}").match(text, named.end)
+        other = self._options.opening(text, beside.end()) if beside else None
+        return Hit(None, *named[1:]) if other and other.value != named.value else named
+
+    def prose(self, text: str) -> str:
+        """The text with a list of the options blanked out."""
+        rows = self._labels.listing(text)
+        if not rows:
+            return text
+        return text[: rows[0]] + " " * (rows[1] - rows[0]) + text[rows[1] :]
+
+    def anywhere(self, text: str) -> Finding | None:
+        """The label mentioned, or the option whose text is named alone."""
+        hit = mentions_of(self._labels).settle(text) or self._options.alone(text)
+        return Finding(hit, explicit=_opens(text, hit)) if hit else None
+
+
+def _opens(text: str, hit: Hit) -> bool:
+    """Whether the reply begins with the hit, which its later words would only explain."""
+    return not text[: hit.start].strip(" \t\n*_\"'([")
+
+
+def _exact_answers(contract: Contract, space: AnswerSpace) -> dict[str, str]:
+    """The strict forms and their labels; a text that two options share is no answer."""
+    if contract.form == "label":
+        return {label: label for label in space.labels}
+    texts = [text.strip() for text in space.options]
+    return {t: n for t, n in zip(texts, space.labels, strict=False) if texts.count(t) == 1}
