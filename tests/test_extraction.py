@@ -113,3 +113,22 @@ def test_a_number_is_an_int_where_it_is_whole() -> None:
     assert (type(got), got) == (int, 36)
     exact = extract("12,345,678,901,234,567,891", contract="bare", kind="number").value
     assert exact == 12345678901234567891
+
+
+@pytest.mark.parametrize(
+    ("text", "statuses"),
+    [
+        ('```json\n{"answer": "C"}\n```\n\nThis JSON object is', ["off_format", "no_answer", "ok"]),
+        ("The answer is C, because the", ["off_format", "no_answer", "ok"]),
+        ('```json\n{"answer": "C"', ["truncated"] * 3),
+        ("The answer is", ["truncated"] * 3),
+    ],
+)
+def test_truncated_means_that_the_answer_was_not_complete(text: str, statuses: list[str]) -> None:
+    found = [
+        extract(
+            text, contract="json", kind="choice", labels="ABCD", level=level, finish_reason="length"
+        )
+        for level in LEVELS
+    ]
+    assert [f.status.value for f in found] == statuses

@@ -216,11 +216,17 @@ class _Levels:
     def _failure(self, level: Level) -> Extraction:
         flags = self._flags(level, False)
         reply = self._reply
-        if reply.cut or ("{" in reply.raw and self._cut_json(reply.raw[reply.start : reply.end])):
+        cut = reply.cut or ("{" in reply.raw and self._cut_json(reply.raw[reply.start : reply.end]))
+        if cut and (level == "lenient" or not self._complete()):
             return Extraction(Status.TRUNCATED, flags=flags)
         if self._refuses(level):
             return Extraction(Status.REFUSAL, flags=flags)
         return Extraction(Status.OFF_FORMAT if level == "strict" else Status.NO_ANSWER, flags=flags)
+
+    def _complete(self) -> bool:
+        """Whether a cut-off reply holds a complete answer all the same, in another form."""
+        placed = self._leniently()
+        return placed is not None and self._success(placed, "lenient").status is Status.OK
 
     def _refuses(self, level: Level) -> bool:
         """Whether the reply opens by declining and gives no answer after all."""

@@ -96,7 +96,7 @@ def vocabulary(content: Content, *, quoted: bool = False) -> str:
     if content.kind == "number":
         return "a number"
     if content.kind == "choice" and content.form == "text":
-        return "the text of one option" + (" as a string" if quoted else "")
+        return "one of the options" + (" as a string" if quoted else "")
     if content.kind == "choice":
         words: Sequence[str] = labels(len(content.options))
     else:
