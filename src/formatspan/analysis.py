@@ -40,6 +40,8 @@ SCHEMA_VERSION = 1
 FEW_EXAMPLES = 20
 """Rows with fewer indexed examples are flagged."""
 BOOTSTRAP_SEED = 0
+ALL_LEVELS: tuple[Level, ...] = (*LEVELS, "paper")
+"""Every rule by which replies can be read, the nested ones first."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,8 @@ def analyze(run: Run | Path | str, *, level: Level | None = None) -> Analysis:
         StudyError: There is no such level.
     """
     folder = RunFolder(run.folder if isinstance(run, Run) else Path(run))
-    known = (*LEVELS, "paper")
-    if level is not None and level not in known:
-        raise StudyError(f"level {level!r}: expected {', '.join(known)}")
+    if level is not None and level not in ALL_LEVELS:
+        raise StudyError(f"level {level!r}: expected {', '.join(ALL_LEVELS)}")
     with Store.read(folder.store) as store:
         planned = store.meta("study")
         if planned is None:

@@ -105,8 +105,9 @@ def run(
         done = run_study(
             chosen, out=out or folder, data_dir=data, cache=cache, fresh=fresh, listener=shown
         )
-    analysis = analyze_run(done, level=chosen.level)
-    _print(analysis, as_json)
+    _print(analyze_run(done, level=chosen.level), as_json)
+    if not as_json:
+        _print_levels(done.folder)
     raise typer.Exit(_report(done))
 
 
@@ -114,12 +115,15 @@ def run(
 def analyze(
     run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
     level: Level = None,
+    levels: Annotated[bool, typer.Option("--levels", help="Add a table of all levels.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a run's table again, at any extraction level; no model is asked."""
     from formatspan.analysis import analyze as analyze_run
 
     _print(analyze_run(run, level=level), as_json)  # type: ignore[arg-type]
+    if levels and not as_json:
+        _print_levels(run)
 
 
 @app.command()
@@ -215,6 +219,14 @@ def _print(analysis: Any, as_json: bool) -> None:  # noqa: ANN401 - imported lat
     from formatspan.report.terminal import print_analysis
 
     print_analysis(analysis, _console())
+
+
+def _print_levels(run: Path) -> None:
+    from formatspan.analysis import ALL_LEVELS
+    from formatspan.analysis import analyze as analyze_run
+    from formatspan.report.terminal import print_levels
+
+    print_levels([analyze_run(run, level=level) for level in ALL_LEVELS], _console())
 
 
 def _report(done: Run) -> int:

@@ -21,8 +21,14 @@ Form = Literal["label", "text"]
 NUMBER_PATTERN = r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,6})?"
 """Numbers a constrained decoder may write: no leading zeros, no thousands separators."""
 
-PREAMBLE_PATTERN = r"(?:[^\n]{1,400}\n){0,8}"
-"""Text before an answer line that a constrained decoder may write."""
+PREAMBLE_PATTERN = r"(?:[^\n]+\n){0,8}"
+"""Text before an answer line that a constrained decoder may write.
+
+Lines have no bound but the token cap: decoders unroll a counted repetition into states, and a
+bound of 400 characters a line costs the embedded engine half a minute for each reply.
+"""
+
+_META = re.compile(r"[\\^$.|?*+()\[\]{}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +156,15 @@ def constraint(contract: Contract, space: AnswerSpace) -> Constraint:
         prefix = PREAMBLE_PATTERN if contract.preamble else ""
         return Constraint("regex", prefix + _alternatives(replies))
     marker = 987654321
-    shell = re.escape(reply(contract, space, marker))
+    shell = escaped(reply(contract, space, marker))
     pattern = shell.replace(str(marker), body)
     return Constraint("regex", (PREAMBLE_PATTERN if contract.preamble else "") + pattern)
 
 
 def _alternatives(replies: list[str]) -> str:
-    return "(?:" + "|".join(re.escape(r) for r in replies) + ")"
+    return "(?:" + "|".join(escaped(r) for r in replies) + ")"
+
+
+def escaped(text: str) -> str:
+    """``text`` as a pattern; `re.escape` also escapes spaces and more, which decoders reject."""
+    return _META.sub(r"\\\g<0>", text)

@@ -43,6 +43,25 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     console.print(_legend(analysis), markup=False, style="dim")
 
 
+def print_levels(analyses: Sequence[Analysis], console: Console) -> None:
+    """How much of the span is the reader's strictness: every model at every level."""
+    table = _table(
+        "the same replies, read more or less strictly",
+        ("model", "l"),
+        ("level", "l"),
+        ("accuracy", "r"),
+        ("worst to best wrapper", "r"),
+        ("FSI", "r"),
+        ("PSI", "r"),
+    )
+    rows = [(a.level, row) for a in analyses for row in a.models.to_dicts()]
+    for level, row in sorted(rows, key=lambda pair: _label(pair[1])):
+        span = f"{percent(row['wrapper_low'])} to {percent(row['wrapper_high'])}"
+        spans = (points(row["fsi"]), points(row["psi"]))
+        _add(table, _label(row), level, percent(row["accuracy"]), span, *spans)
+    console.print(table)
+
+
 def _label(row: dict[str, Any]) -> str:
     return plain(row["model"]) + ("" if row["mode"] == "free" else f" ({row['mode']})")
 
