@@ -132,3 +132,16 @@ def test_truncated_means_that_the_answer_was_not_complete(text: str, statuses: l
         for level in LEVELS
     ]
     assert [f.status.value for f in found] == statuses
+
+
+@pytest.mark.parametrize("text", ["- Jupiter", "• Jupiter", "- C) Jupiter", "+ **Jupiter**"])
+def test_a_list_of_one_is_its_item(text: str) -> None:
+    asked = Contract("text", form="text")
+    options = {"A": "Venus", "B": "Mars", "C": "Jupiter"}
+    found = extract(text, contract=asked, kind="choice", options=options)
+    assert (found.status, found.value) == (Status.OK, "C")
+
+
+def test_a_bullet_before_a_number_may_be_a_minus() -> None:
+    assert extract("- 5", contract="bare", kind="number").status is not Status.OK
+    assert extract("- yes", contract="bare", kind="boolean").value is True

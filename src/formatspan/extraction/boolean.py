@@ -6,7 +6,7 @@ import re
 
 from formatspan.contracts import Contract
 from formatspan.extraction.hits import Finding, Hit, agree
-from formatspan.extraction.normalise import WORD, peel
+from formatspan.extraction.normalise import WORD, peel_item
 from formatspan.records import Answer
 
 _PLAIN = {"yes": True, "no": False, "true": True, "false": False}
@@ -103,13 +103,13 @@ class BooleanReader:
 
     def whole(self, text: str, start: int, end: int) -> Hit | None:
         """One of yes, no, true, false or the asked words."""
-        start, end = peel(text, start, end)
+        start, end = peel_item(text, start, end)
         value = self._plain.get(text[start:end].casefold())
         return None if value is None else Hit(value, start, end)
 
     def whole_leniently(self, text: str, start: int, end: int) -> Hit | None:
         """Any single word or negated word that affirms or denies."""
-        start, end = peel(text, start, end)
+        start, end = peel_item(text, start, end)
         match = self._word.fullmatch(text, start, end)
         if match:
             return self._hit(match)

@@ -8,7 +8,7 @@ from formatspan.contracts import AnswerSpace, Contract
 from formatspan.extraction.hits import Finding, Hit
 from formatspan.extraction.labels import Labels, is_article, labels_of
 from formatspan.extraction.mentions import mentions_of
-from formatspan.extraction.normalise import WORD, peel
+from formatspan.extraction.normalise import WORD, peel, peel_item
 from formatspan.extraction.options import Options, options_of
 from formatspan.records import Answer
 
@@ -54,7 +54,7 @@ class ChoiceReader:
 
     def whole(self, text: str, start: int, end: int) -> Hit | None:
         """A label, or a label and its own option's text; the text itself where it is asked."""
-        start, end = peel(text, start, end)
+        start, end = peel_item(text, start, end)
         if self._by_text:
             return self._options.named(text, start, end) or self._labelled(text, start, end)
         label = self._labels.of(text[start:end])
@@ -78,7 +78,7 @@ class ChoiceReader:
         hit = self.whole(text, start, end)
         if hit:
             return hit
-        start, end = peel(text, start, end)
+        start, end = peel_item(text, start, end)
         label = self._labels.of(text[start:end])
         if label:
             return Hit(label, start, end)

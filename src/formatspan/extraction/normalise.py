@@ -101,6 +101,7 @@ def normal(text: str) -> str:
 _LEAD_MARKS = re.compile(
     r"""(?:[\s*_`"'(\[{<>$\#~|≈]|\\[(\[]|\\(?:text|textbf|textit|mathrm|mathbf|mathsf|mathit)\{)*+"""
 )
+_BULLET = re.compile(r"\s*+[-+•–]\s++")
 _TAIL_MARKS = " \t\r\n*_`\"')]}<>$.,;:!?~|\\。、"
 _FENCE = re.compile(r"\s*+```[\w+-]{0,20}[ \t]*+\r?\n")
 
@@ -110,6 +111,15 @@ def peel(text: str, start: int, end: int) -> tuple[int, int]:
     lead = _LEAD_MARKS.match(text, start, end)
     inner = lead.end() if lead else start
     return inner, inner + len(text[inner:end].rstrip(_TAIL_MARKS))
+
+
+def peel_item(text: str, start: int, end: int) -> tuple[int, int]:
+    """As :func:`peel`, and without the bullet of a list of one: ``- Jupiter``.
+
+    Not for numbers, where the bullet could be a minus.
+    """
+    bullet = _BULLET.match(text, start, end)
+    return peel(text, bullet.end() if bullet else start, end)
 
 
 def unfenced(text: str, start: int, end: int) -> tuple[int, int]:
