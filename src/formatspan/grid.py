@@ -1,7 +1,6 @@
 """From a study to prompts and requests: what exactly is asked of whom, in which order.
 
-Pure: data, tokenizers and budgets already in force come as arguments. The order of the points
-is by example first, so that a run that was interrupted holds whole examples.
+Pure: data, tokenizers and budgets already in force come as arguments.
 """
 
 from __future__ import annotations
@@ -29,6 +28,14 @@ from formatspan.tasks.sampling import order
 from formatspan.tasks.task import Task, TaskData, space_of
 from formatspan.wrappers import Content, Wrapper, render
 from formatspan.wrappers.padding import TooLong, Unit, length, pad
+
+CHUNK = 32
+"""Examples that go through all wrappers before the next ones do.
+
+An interrupted run so holds whole examples, while prompts that begin alike, those of one
+example under several wrappers, are far enough apart for the second to find the first's
+beginning in a prefix cache.
+"""
 
 ID_CHARS = 32
 BudgetKey = tuple[str, str, str]
@@ -99,24 +106,24 @@ class TaskGrid:
     budgets: Budgets
 
     def planned(self) -> Iterator[Planned]:
-        """Every point, by example, model, wrapper, decoding mode and seed.
+        """Every point, by a few examples at a time, wrapper, example, model, mode and seed.
 
         Raises:
             StudyError: A prompt does not fit a budget that is stated or already in use.
         """
         for tokenizer in self._tokenizers:
             self._fix_budgets(tokenizer)
-        for example in self.examples:
-            prompts = {
-                (name, wrapper.name): self._prompt(example, wrapper, name)
-                for name in self._tokenizers
-                for wrapper in self.wrappers
-            }
-            for model in self.models:
-                for wrapper in self.wrappers:
-                    prompt = prompts[model.tokenizer_name, wrapper.name]
-                    for point in self._points(model, prompt, wrapper, example):
-                        yield Planned(model.tokenizer_name, point, prompt)
+        for chunk in _chunks(self.examples, CHUNK):
+            for wrapper in self.wrappers:
+                for example in chunk:
+                    yield from self._of(example, wrapper)
+
+    def _of(self, example: Example, wrapper: Wrapper) -> Iterator[Planned]:
+        prompts = {name: self._prompt(example, wrapper, name) for name in self._tokenizers}
+        for model in self.models:
+            prompt = prompts[model.tokenizer_name]
+            for point in self._points(model, prompt, wrapper, example):
+                yield Planned(model.tokenizer_name, point, prompt)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -251,6 +258,10 @@ def lesson(prompt: Prompt, wrapper: Wrapper, answers: Answers, example: Example)
         space=AnswerSpace.of_options(answers.kind, example.options),
         gold=example.gold,
     )
+
+
+def _chunks(examples: Sequence[Example], size: int) -> Iterator[Sequence[Example]]:
+    return (examples[i : i + size] for i in range(0, len(examples), size))
 
 
 def padding_unit(study: Study) -> Unit:
