@@ -84,7 +84,7 @@ def ask(
     **sampling: Any,  # noqa: ANN401
 ) -> Request:
     mode: Mode = "constrained" if rule else "free"
-    values = {"max_tokens": 12, **sampling}
+    values = {"max_tokens": 10, **sampling}
     message = (Message("user", text),)
     return Request(
         f"{text}/{seed}", MODEL, "", message, Sampling(**values), seed, mode, constraint=rule

@@ -328,7 +328,7 @@ class _Pipeline:
     def __init__(self) -> None:
         self.live: list[tuple[Any, _Handle]] = []
         self.batches: list[int] = []
-        self.gate = threading.Event()
+        self.gate, self.stepping = threading.Event(), threading.Event()
         self.gate.set()
 
     def add_request(self, number: int, tokens: Any, config: Any) -> _Handle:  # noqa: ANN401
@@ -339,6 +339,7 @@ class _Pipeline:
         return handle
 
     def step(self) -> None:
+        self.stepping.set()
         self.gate.wait()
         self.live = [(c, h) for c, h in self.live if not h.cancelled and h.steps > 0]
         self.batches.append(len(self.live))
@@ -421,7 +422,9 @@ def test_an_engine_that_cannot_start_fails_its_jobs() -> None:
 
 def test_closing_fails_what_is_in_flight(engine: Engine, pipeline: _Pipeline) -> None:
     pipeline.gate.clear()
-    futures = [engine.submit(job(1000)) for _ in range(3)]
+    futures = [engine.submit(job(10**9))]
+    assert pipeline.stepping.wait(timeout=30)  # one is in the pipeline, two still on their way
+    futures += [engine.submit(job(10**9)) for _ in range(2)]
     closing = threading.Thread(target=engine.close)
     closing.start()
     pipeline.gate.set()
@@ -436,6 +439,7 @@ def test_closing_fails_what_is_in_flight(engine: Engine, pipeline: _Pipeline) ->
 def test_a_cancelled_job_leaves_the_pipeline(engine: Engine, pipeline: _Pipeline) -> None:
     pipeline.gate.clear()
     endless = engine.submit(job(10**9))
+    assert pipeline.stepping.wait(timeout=30)
     endless.cancel()
     pipeline.gate.set()
     assert outcome(engine.submit(job())) == "reply"

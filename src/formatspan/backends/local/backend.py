@@ -54,8 +54,11 @@ CAPABILITIES = Capabilities(
 OPTIONS = ("threads", "cache_gb")
 """Keys of a model entry's ``extra_body`` that this backend takes."""
 
-CACHE_GB = 2
-"""Key-value cache; its pages are taken only as prompts fill them."""
+CACHE_TOKENS = 16_384
+"""Tokens that the key-value cache is to hold at least: over a hundred prompts in flight."""
+
+_CACHE_GB = range(1, 9)
+"""Its size, unless the study states one; taken as prompts fill it, and never given back."""
 
 _BYTES = {"f32": 4, "f16": 2}
 
@@ -66,8 +69,8 @@ class LocalBackend:
     The tokenizer is loaded when it is asked for, the model on the first request.
     """
 
-    def __init__(self, cache: ModelCache, threads: int | None, cache_gb: int) -> None:
-        self._cache, self._threads, self._cache_gb = cache, threads, cache_gb
+    def __init__(self, cache: ModelCache, threads: int | None, cache_gb: int | None) -> None:
+        self._cache, self._threads, self._asked_gb = cache, threads, cache_gb
         self._lock = threading.Lock()
         self._engine: Engine | None = None
 
@@ -138,8 +141,17 @@ class LocalBackend:
     @property
     def _capacity(self) -> int:
         """Tokens that the key-value cache holds."""
-        token_bytes = self._facts.kv_values * _BYTES[_kv_precision()]
-        return (self._cache_gb << 30) // token_bytes
+        return (self._cache_gb << 30) // self._token_bytes
+
+    @property
+    def _token_bytes(self) -> int:
+        return self._facts.kv_values * _BYTES[_kv_precision()]
+
+    @property
+    def _cache_gb(self) -> int:
+        """Size of the key-value cache in GiB, the engine's unit."""
+        wanted = -(-CACHE_TOKENS * self._token_bytes // (1 << 30))
+        return self._asked_gb or min(max(wanted, _CACHE_GB[0]), _CACHE_GB[-1])
 
     def _running(self) -> Engine:
         with self._lock:
@@ -227,9 +239,7 @@ def open_model(spec: ModelSpec) -> LocalBackend:
     """
     options = _options(spec.extra_body)
     threads = checked_threads(options.get("threads"))
-    cache_gb = options.get("cache_gb", CACHE_GB)
-    if not isinstance(cache_gb, int) or isinstance(cache_gb, bool) or cache_gb < 1:
-        raise BackendError(f"cache_gb: expected a whole number of at least 1, not {cache_gb!r}")
+    cache_gb = _checked_gb(options.get("cache_gb"))
     genai()
     cache = ModelCache(find(spec))
     cache.tokenizer()  # a file that cannot be used is refused now, not on the first request
@@ -242,6 +252,14 @@ def _options(given: Mapping[str, Any]) -> Mapping[str, Any]:
             f"extra_body: a local model has no {unknown[0]!r}; its keys are {', '.join(OPTIONS)}"
         )
     return given
+
+
+def _checked_gb(asked: object) -> int | None:
+    if asked is None:
+        return None
+    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+        raise BackendError(f"cache_gb: expected a whole number of at least 1, not {asked!r}")
+    return asked
 
 
 def _kv_precision() -> str:
