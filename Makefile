@@ -36,7 +36,7 @@ $(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.test: $(VENV)/.local
-	$(PIP) install -c constraints.txt -e '.[local,test,bench]'
+	$(PIP) install -c constraints.txt -e '.[local,report,test,bench]'
 	touch $@
 
 clean:

@@ -18,7 +18,7 @@ ORDER = (
     ("study",),
     ("grid", "growth"),
     ("planning", "runner"),
-    ("session", "show", "table"),
+    ("session", "show", "table", "inference"),
     ("analysis",),
     ("report",),
     ("progress",),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,10 +63,21 @@ class Analysis:
     """As ``pairs``, on examples whose prompt tokens agree over wrappers."""
     tasks: Mapping[str, Mapping[str, Any]]
     """Source, revision, hash and chance of every task."""
+    spreads: pl.DataFrame
+    """A row a model, mode, task and example: Δtok, the relative spread of prompt tokens."""
+    wrapper_pairs: pl.DataFrame | None = None
+    """A row a model, mode and two wrappers: difference of accuracy, interval, tests."""
+    ranks: pl.DataFrame | None = None
+    """A row a model, mode and wrapper: rank among the models."""
+    reversals: pl.DataFrame | None = None
+    """A row a mode and two models: whether their order reverses over wrappers."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Regression of accuracy on parseability, contrast between models; by decoding mode."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: no NaN, undefined figures are null."""
         frames = ("models", "pairs", "cells", "statuses", "matched")
+        tested = ("wrapper_pairs", "ranks", "reversals")
         return {
             "schema_version": SCHEMA_VERSION,
             "formatspan_version": __version__,
@@ -75,6 +86,8 @@ class Analysis:
             "level": self.level,
             "tasks": dict(self.tasks),
             **{name: getattr(self, name).to_dicts() for name in frames},
+            **{n: f.to_dicts() for n in tested if (f := getattr(self, n)) is not None},
+            **({"facts": dict(self.facts)} if self.facts else {}),
         }
 
     def to_json(self) -> str:
@@ -82,12 +95,15 @@ class Analysis:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def analyze(run: Run | Path | str, *, level: Level | None = None) -> Analysis:
+def analyze(
+    run: Run | Path | str, *, level: Level | None = None, inference: bool = True
+) -> Analysis:
     """Analyze a finished or partial run.
 
     Args:
         run: A run or its folder.
         level: Extraction level; the study's own by default.
+        inference: Add intervals, tests, decomposition and ranks; without them it is faster.
 
     Raises:
         RunError: The folder is not a run, or its study was never planned.
@@ -104,7 +120,7 @@ def analyze(run: Run | Path | str, *, level: Level | None = None) -> Analysis:
         chosen: Level = level or study.level
         tasks = store.records("tasks")
         table = scored(store, study, chosen)
-    return analysis_of(table, study, chosen, tasks, folder.path)
+    return analysis_of(table, study, chosen, tasks, folder.path, inference=inference)
 
 
 def analysis_of(
@@ -113,6 +129,8 @@ def analysis_of(
     level: Level,
     tasks: Mapping[str, Mapping[str, Any]],
     run: Path,
+    *,
+    inference: bool = True,
 ) -> Analysis:
     """The analysis of a scored table; see `formatspan.table` for its columns."""
     import polars as pl
@@ -123,6 +141,7 @@ def analysis_of(
     cells = [row for g in grids for row in _cell_rows(g, tasks[g.task]["chance"])]
     models = list(_model_rows(cells, pairs, study))
     statuses = _status_rows(table, study)
+    tested = _tested(table, study, models, pairs, cells) if inference else {}
 
     def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
         return pl.DataFrame(rows, infer_schema_length=None)
@@ -137,7 +156,50 @@ def analysis_of(
         statuses=frame(statuses),
         matched=frame(matched),
         tasks=tasks,
+        spreads=frame([row for g in grids for row in _spread_rows(g)]),
+        **tested,
     )
+
+
+def _tested(
+    table: pl.DataFrame,
+    study: Study,
+    models: list[dict[str, Any]],
+    pairs: list[dict[str, Any]],
+    cells: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Adds what the statistics say to the rows, and gives the frames of their own."""
+    import polars as pl
+
+    from formatspan.inference import infer, panel_of
+
+    names = [[e.name for e in part] for part in (study.models, study.tasks, study.wrappers)]
+    frames: dict[str, list[dict[str, Any]]] = {n: [] for n in _TESTED}
+    facts = {}
+    for mode in study.decoding:
+        found = infer(panel_of(table.filter(pl.col("mode") == mode), *names))
+        for row in (r for r in models if r["mode"] == mode):
+            row |= found.models[row["model"]]
+        for row in (r for r in pairs if r["mode"] == mode):
+            row |= found.pairs[row["model"], row["task"]]
+        for row in (r for r in cells if r["mode"] == mode):
+            best = found.best[row["model"], row["task"]]
+            row["best_probability"] = best[row["wrapper"]] if row["n"] else None
+        for name in _TESTED:
+            frames[name] += [{"mode": mode, **r} for r in getattr(found, name)]
+        facts[mode] = found.facts
+    made = {n: pl.DataFrame(rows, infer_schema_length=None) for n, rows in frames.items()}
+    return {**made, "facts": facts}
+
+
+_TESTED = ("wrapper_pairs", "ranks", "reversals")
+
+
+def _spread_rows(grid: _Grid) -> Iterator[dict[str, Any]]:
+    where = {"model": grid.model, "mode": grid.mode, "task": grid.task}
+    with np.errstate(invalid="ignore"):
+        spreads = token_spread(grid.tokens)
+    yield from ({**where, "spread": float(s)} for s in spreads[~np.isnan(spreads)])
 
 
 class _Grid(NamedTuple):
@@ -285,7 +347,9 @@ def _model_row(
     study: Study,
 ) -> dict[str, Any]:
     indexed = [p for p in pairs if p["n"]]
+    entry = next(m for m in study.models if m.name == name)
     row: dict[str, Any] = {"model": name, "mode": mode, "tasks": len(indexed)}
+    row |= {"family": entry.family, "size_b": entry.size_b}
     for key in ("accuracy", "fsi", "psi", "nfsi", "cfsi"):
         row[key] = float(np.mean([p[key] for p in indexed])) if indexed else None
     rng = np.random.default_rng(BOOTSTRAP_SEED)

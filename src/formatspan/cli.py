@@ -127,6 +127,56 @@ def analyze(
 
 
 @app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
+    level: Level = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files; RUN/report by default.")
+    ] = None,
+    replies: Annotated[int, typer.Option(help="Most replies that the page embeds.")] = 3000,
+    figures: Annotated[bool, typer.Option(help="Also write SVG, PNG and PDF files.")] = True,
+) -> None:
+    """Write a page to look at, figures, tables and analysis.json of a run."""
+    from formatspan.analysis import analyze as analyze_run
+    from formatspan.folder import RunFolder
+    from formatspan.report.write import write_report
+
+    analysis = analyze_run(run, level=level)  # type: ignore[arg-type]
+    target = out or run / "report"
+    files = write_report(analysis, RunFolder(run).store, target, replies=replies, figures=figures)
+    typer.echo(f"{files.page}")
+
+
+@app.command()
+def replies(
+    run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
+    filter_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            help="model=, task=, wrapper=, mode=, status=, correct, flips; commas join.",
+        ),
+    ] = None,
+    level: Level = None,
+    limit: Annotated[int, typer.Option(help="Most replies printed.")] = 50,
+    parquet: Annotated[Path | None, typer.Option(help="Write all to this file instead.")] = None,
+) -> None:
+    """Print raw replies with what was made of them, or write them as Parquet."""
+    from formatspan.folder import RunFolder
+    from formatspan.report.replies import ReplyFilter, write_parquet
+    from formatspan.report.replies import replies as replies_of
+    from formatspan.report.terminal import print_replies
+
+    chosen = ReplyFilter.parse(filter_ or [])
+    frame = replies_of(RunFolder(run).store, chosen, level=level)  # type: ignore[arg-type]
+    if parquet is not None:
+        write_parquet(frame, parquet)
+        typer.echo(f"{parquet}: {len(frame)} replies")
+        return
+    print_replies(frame, limit, _console())
+
+
+@app.command()
 def show(
     study: StudyPath = None,
     preset: Preset = None,

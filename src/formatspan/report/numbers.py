@@ -22,6 +22,20 @@ def ratio(value: float | None, digits: int = 2) -> str:
     return MISSING if _undefined(value) else f"{float(value or 0):.{digits}f}"
 
 
+def interval(low: float | None, high: float | None, digits: int = 1) -> str:
+    """Two limits in percentage points: ``26.1 to 36.2``."""
+    if _undefined(low) or _undefined(high):
+        return MISSING
+    return f"{points(low, digits)} to {points(high, digits)}"
+
+
+def probability(value: float | None) -> str:
+    """A p-value: ``0.034``, or ``< 0.001``."""
+    if _undefined(value):
+        return MISSING
+    return "< 0.001" if float(value or 0) < 0.001 else f"{float(value or 0):.3f}"
+
+
 def count(value: int) -> str:
     """A count with thousands separators."""
     return f"{value:,}"

@@ -14,6 +14,8 @@ from formatspan.records import Status
 from formatspan.report.numbers import count, duration, percent, points, ratio
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from formatspan.analysis import Analysis
     from formatspan.folder import Run
     from formatspan.records import Example
@@ -40,7 +42,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     for row in rows:
         console.print(_wrappers(row, analysis))
         console.print(_tasks(row, analysis))
-    console.print(_legend(analysis), markup=False, style="dim")
+    console.print(_legend(), markup=False, style="dim")
 
 
 def print_levels(analyses: Sequence[Analysis], console: Console) -> None:
@@ -85,20 +87,22 @@ def _models(rows: Sequence[dict[str, Any]], analysis: Analysis) -> Table:
         ("accuracy", "r"),
         ("worst to best wrapper", "r"),
         ("FSI", "r"),
+        ("by chance", "r"),
         ("PSI", "r"),
         ("best", "l"),
         ("worst", "l"),
         ("replies", "r"),
     )
     for row in rows:
-        low, high = row["fsi_task_bootstrap_low"], row["fsi_task_bootstrap_high"]
-        over_tasks = "" if low is None else f" [{points(low)}, {points(high)}]"
+        low, high = row.get("fsi_low"), row.get("fsi_high")
+        interval = "" if low is None else f" [{points(low)}, {points(high)}]"
         _add(
             table,
             _label(row),
             percent(row["accuracy"]),
             f"{percent(row['wrapper_low'])} to {percent(row['wrapper_high'])}",
-            points(row["fsi"]) + over_tasks,
+            points(row["fsi"]) + interval,
+            points(row.get("noise_floor")),
             points(row["psi"]),
             row["best_wrapper"] or "–",
             row["worst_wrapper"] or "–",
@@ -183,13 +187,29 @@ def _statuses(model: dict[str, Any], wrapper: str, analysis: Analysis) -> str:
     return ", ".join(f"{r['status']} {percent(r['share'], 0)}" for r in shown)
 
 
-def _legend(analysis: Analysis) -> str:
-    one_task = len(analysis.tasks) < 2
-    interval = "" if one_task else " [95% bootstrap over tasks, the paper's interval]"
+def _legend() -> str:
     return (
         "FSI: best minus worst wrapper's accuracy, PSI: of parseability; percentage points, "
-        f"mean over tasks{interval}. An unparsed reply counts as wrong. cFSI: FSI above chance."
+        "means over tasks [95% max-T interval]; by chance: the FSI of wrappers that do nothing. "
+        "An unparsed reply counts as wrong. cFSI: FSI above guessing."
     )
+
+
+def print_replies(frame: pl.DataFrame, limit: int, console: Console) -> None:
+    """Replies one under the other: where each stands, what was read, the raw text."""
+    for row in frame.head(limit).to_dicts():
+        where = " · ".join(plain(str(row[k])) for k in ("model", "task", "example", "wrapper"))
+        console.rule(Text(where), align="left")
+        read = row["status"] or f"no reply ({row['failure'] or 'pending'})"
+        answer = "" if row["value"] is None else f" {row['value']!r}"
+        right = {True: ", right", False: ", wrong", None: ""}[row["correct"]]
+        console.print(
+            Text(plain(f"{read}{answer}{right}; the answer is {row['gold']!r}")), style="dim"
+        )
+        console.print(Text(_LINE_SAFE.sub("\ufffd", row["text"] or "")), soft_wrap=True)
+    left = len(frame) - limit
+    if left > 0:
+        console.print(Text(f"{count(left)} more: --limit shows more, --parquet writes all"))
 
 
 def print_outcome(done: Run, console: Console) -> None:

@@ -1,0 +1,97 @@
+"""The reporting checklist, filled in, as Markdown to paste into a paper or a model card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from formatspan._version import __version__
+from formatspan.records import EXTRACTOR_VERSION
+from formatspan.report import method
+from formatspan.report.escape import markdown
+from formatspan.report.numbers import MISSING, count, interval, percent, points
+from formatspan.report.provenance import Provenance
+from formatspan.report.view import Row, View
+
+
+def checklist(view: View, found: Provenance) -> str:
+    """The block; names and notes are escaped, since they come from users and endpoints."""
+    return "\n".join(_lines(view, found)) + "\n"
+
+
+def _lines(view: View, found: Provenance) -> Iterator[str]:
+    study = view.study
+    yield f"### Prompt-format sensitivity: {markdown(study.name)}"
+    yield ""
+    yield from _asked(view, found)
+    yield f"- **Token control**: {method.budget(study)}; {_matched(view)}."
+    yield f"- **Decoding**: {_decoding(view)}."
+    yield (
+        f"- **Extraction**: level `{view.analysis.level}`, extractor {EXTRACTOR_VERSION}; an "
+        "unparsed reply counts as wrong; failures are left out and counted."
+    )
+    yield f"- **Coverage**: {method.coverage(view)}; {_failures(found)}."
+    yield f"- **Dates and providers**: {method.dates(found)}; {markdown(method.providers(found))}."
+    yield (
+        "- **Intervals**: 95%, max-T over examples (clusters kept together). "
+        "Noise floor: wrapper labels shuffled within examples."
+    )
+    yield f"- **Code**: formatspan {__version__}, D. P. Mehta's indices (arXiv 2607.09665)."
+    yield ""
+    yield from _results(view)
+
+
+def _asked(view: View, found: Provenance) -> Iterator[str]:
+    study = view.study
+    addresses = dict(method.backends(found))
+    for entry in study.models:
+        revision = f", revision {markdown(entry.revision)}" if entry.revision else ""
+        facts = markdown(addresses.get(entry.name, entry.model))
+        yield f"- **Model**: {markdown(entry.name)} ({facts}{revision})"
+    for task in method.tasks(view):
+        yield (
+            f"- **Task**: {markdown(task['name'])}: {count(study.examples)} examples at most of "
+            f"{task['rows']}, sample seed {study.sample_seed}; {markdown(task['source'])}, "
+            f"revision {markdown(task['revision'])}, sha256 {task['sha256'][:16]}"
+        )
+    names = ", ".join(markdown(name) for name in view.wrappers)
+    yield f"- **Wrappers** ({len(view.wrappers)}): {names}; exact templates in the report."
+
+
+def _matched(view: View) -> str:
+    all_, matched = (sum(p["n"] or 0 for p in view.rows(f)) for f in ("pairs", "matched"))
+    share = percent(matched / all_, 0) if all_ else MISSING
+    threshold = percent(view.study.matched_threshold, 0)
+    return f"{share} of the examples within a token spread of {threshold}"
+
+
+def _decoding(view: View) -> str:
+    study = view.study
+    return (
+        f"{', '.join(study.decoding)}; temperature {study.temperature:g}, top_p {study.top_p:g}, "
+        f"at most {count(study.max_tokens)} tokens, {count(study.seeds)} seed(s)"
+    )
+
+
+def _failures(found: Provenance) -> str:
+    failed = sum(f.requests for f in found.failed)
+    return f"{count(failed)} requests failed" if failed else "no request failed for good"
+
+
+def _results(view: View) -> Iterator[str]:
+    yield "| model | accuracy | FSI [95%] | noise floor | PSI [95%] | compliance part |"
+    yield "| :-- | --: | --: | --: | --: | --: |"
+    for model in view.models:
+        cells = (
+            markdown(model.label),
+            percent(model["accuracy"]),
+            _with_interval(model, "fsi"),
+            points(model["noise_floor"]),
+            _with_interval(model, "psi"),
+            points(model["compliance_part"]),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def _with_interval(model: Row, index: str) -> str:
+    within = interval(model[f"{index}_low"], model[f"{index}_high"])
+    return points(model[index]) + ("" if within == MISSING else f" [{within}]")

@@ -1,0 +1,1 @@
+"""Figures: data apart from drawing, one table of them all."""

@@ -1,0 +1,89 @@
+"""The report of a run: a page, figures, tables and the analysis itself, as files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formatspan.errors import StorageError
+from formatspan.report.atomic import write_text
+from formatspan.report.explorer import explorer
+from formatspan.report.figures.files import write_figures
+from formatspan.report.figures.table import drawn
+from formatspan.report.page import Content, page
+from formatspan.report.provenance import provenance
+from formatspan.report.tables import write_tables
+from formatspan.report.view import View
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from formatspan.analysis import Analysis
+
+REPLIES = 3_000
+"""Replies that a page embeds unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """What a report wrote."""
+
+    page: Path
+    analysis: Path
+    figures: tuple[Path, ...]
+    tables: tuple[Path, ...]
+    embedded: int
+    """Replies in the page."""
+    replies: int
+    """Replies of the run."""
+
+
+def write_report(
+    analysis: Analysis,
+    store_path: Path | None,
+    out: Path,
+    *,
+    replies: int = REPLIES,
+    figures: bool = True,
+    table: pl.DataFrame | None = None,
+) -> ReportFiles:
+    """Write the report of an analysis.
+
+    Args:
+        analysis: What is reported.
+        store_path: The run's SQLite file, for the replies; None where there is none.
+        out: Folder for the files; made if missing. Files of an earlier report are replaced.
+        replies: How many replies the page embeds at most.
+        figures: Whether figures are also written as SVG, PNG and PDF.
+        table: The scored table behind the analysis, where it is at hand.
+
+    Raises:
+        BackendError: The extra ``report`` is not installed.
+        StorageError: A file cannot be written.
+        RunError: The store cannot be read.
+    """
+    view = View(analysis)
+    drawings = drawn(view)
+    chosen = explorer(store_path, analysis.level, replies, table)
+    html = page(Content(view, provenance(store_path), chosen, drawings))
+    _make(out)
+    write_text(out / "analysis.json", analysis.to_json() + "\n")
+    tables = write_tables(view, out / "tables")
+    drawings_written = write_figures(drawings, out / "figures") if figures else []
+    write_text(out / "report.html", html)
+    return ReportFiles(
+        page=out / "report.html",
+        analysis=out / "analysis.json",
+        figures=tuple(drawings_written),
+        tables=tuple(tables),
+        embedded=len(chosen.replies),
+        replies=chosen.total,
+    )
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be created: {error.strerror}") from None
