@@ -112,10 +112,11 @@ def _yaml_problem(error: Exception) -> str:
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """The first mistake of a validation error, as ``key: what was wrong and what is right``."""
     problems = error.errors(include_url=False)
-    first = min(problems, key=lambda p: p["type"] == "missing")
-    text = _sentence(first, model)
-    more = len({str(p["loc"][:3]) for p in problems}) - 1
-    return text + (f" (and {more} more)" if more > 0 else "")
+    # A list that lost its wrong entries is then too short as well; that is no second mistake.
+    own = [p for p in problems if p["type"] != "too_short" or not p["input"]] or problems
+    first = min(own, key=lambda p: p["type"] == "missing")
+    more = len({p["loc"][:2] for p in own if p["loc"][:1] != first["loc"][:1]})
+    return _sentence(first, model) + (f" (and {more} more)" if more else "")
 
 
 def _sentence(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
@@ -129,8 +130,9 @@ def _sentence(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
         return f"{key}: missing"
     if not problem["loc"]:
         return message
-    received = "" if problem["type"] == "value_error" else f", got {_short(problem['input'])}"
-    return f"{key}: {message[0].lower()}{message[1:]}{received}"
+    if problem["type"] == "value_error":
+        return f"{key}: {message}"
+    return f"{key}: {message[0].lower()}{message[1:]}, got {_short(problem['input'])}"
 
 
 def _key(loc: tuple[int | str, ...]) -> str:

@@ -54,7 +54,7 @@ CAPABILITIES = Capabilities(
 OPTIONS = ("threads", "cache_gb")
 """Keys of a model entry's ``extra_body`` that this backend takes."""
 
-CACHE_TOKENS = 16_384
+CACHE_TOKENS = 32_768
 """Tokens that the key-value cache is to hold at least: over a hundred prompts in flight."""
 
 _CACHE_GB = range(1, 9)
