@@ -22,6 +22,7 @@ app = typer.Typer(
     help="Measure how far the formatting shell around a question moves a model's score.",
     no_args_is_help=True,
     add_completion=True,
+    rich_markup_mode=None,  # help in plain text needs no Rich, which takes longest to import
     pretty_exceptions_enable=False,
 )
 
@@ -116,12 +117,16 @@ def analyze(
     run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
     level: Level = None,
     levels: Annotated[bool, typer.Option("--levels", help="Add a table of all levels.")] = False,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Add intervals and tests, which take seconds.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a run's table again, at any extraction level; no model is asked."""
     from formatspan.analysis import analyze as analyze_run
 
-    _print(analyze_run(run, level=level), as_json)  # type: ignore[arg-type]
+    found = analyze_run(run, level=level, inference=intervals)  # type: ignore[arg-type]
+    _print(found, as_json)
     if levels and not as_json:
         _print_levels(run)
 
@@ -276,7 +281,8 @@ def _print_levels(run: Path) -> None:
     from formatspan.analysis import analyze as analyze_run
     from formatspan.report.terminal import print_levels
 
-    print_levels([analyze_run(run, level=level) for level in ALL_LEVELS], _console())
+    found = [analyze_run(run, level=level, inference=False) for level in ALL_LEVELS]
+    print_levels(found, _console())
 
 
 def _report(done: Run) -> int:

@@ -80,6 +80,7 @@ def _add(table: Table, *values: str) -> None:
 
 
 def _models(rows: Sequence[dict[str, Any]], analysis: Analysis) -> Table:
+    tested = "fsi_low" in rows[0]
     table = _table(
         f"{plain(analysis.study.name)}: {len(analysis.study.wrappers)} wrappers, "
         f"extraction level {analysis.level}",
@@ -87,28 +88,31 @@ def _models(rows: Sequence[dict[str, Any]], analysis: Analysis) -> Table:
         ("accuracy", "r"),
         ("worst to best wrapper", "r"),
         ("FSI", "r"),
-        ("by chance", "r"),
+        *((("by chance", "r"),) if tested else ()),
         ("PSI", "r"),
         ("best", "l"),
         ("worst", "l"),
         ("replies", "r"),
     )
     for row in rows:
-        low, high = row.get("fsi_low"), row.get("fsi_high")
-        interval = "" if low is None else f" [{points(low)}, {points(high)}]"
         _add(
             table,
             _label(row),
             percent(row["accuracy"]),
             f"{percent(row['wrapper_low'])} to {percent(row['wrapper_high'])}",
-            points(row["fsi"]) + interval,
-            points(row.get("noise_floor")),
+            points(row["fsi"]) + _interval(row),
+            *((points(row["noise_floor"]),) if tested else ()),
             points(row["psi"]),
             row["best_wrapper"] or "–",
             row["worst_wrapper"] or "–",
             f"{count(row['replies'])} of {count(row['requested'])}",
         )
     return table
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = row.get("fsi_low"), row.get("fsi_high")
+    return "" if low is None else f" [{points(low)}, {points(high)}]"
 
 
 def _wrappers(model: dict[str, Any], analysis: Analysis) -> Table:
@@ -190,7 +194,8 @@ def _statuses(model: dict[str, Any], wrapper: str, analysis: Analysis) -> str:
 def _legend() -> str:
     return (
         "FSI: best minus worst wrapper's accuracy, PSI: of parseability; percentage points, "
-        "means over tasks [95% max-T interval]; by chance: the FSI of wrappers that do nothing. "
+        "means over tasks. [95% max-T interval]; by chance: the FSI of wrappers that do nothing; "
+        "analyze --intervals adds both. "
         "An unparsed reply counts as wrong. cFSI: FSI above guessing."
     )
 
