@@ -145,3 +145,18 @@ def test_a_list_of_one_is_its_item(text: str) -> None:
 def test_a_bullet_before_a_number_may_be_a_minus() -> None:
     assert extract("- 5", contract="bare", kind="number").status is not Status.OK
     assert extract("- yes", contract="bare", kind="boolean").value is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would not choose A.",
+        "I would never pick B.",
+        "I wouldn't go with C.",
+        "It cannot be B.",
+        "The correct answer is anything but B.",
+        "I disagree with B.",
+    ],
+)
+def test_what_is_rejected_is_no_answer(text: str) -> None:
+    assert extract(text, **LETTERS, level="lenient").value is None

@@ -111,7 +111,7 @@ def test_vocabulary() -> None:
             "message end",
         ),
         (
-            "{{ instruction }}{{ padding }} {{ question | upper }} {{ context }}"
+            "{{ instruction }}{{ padding }} {{ question }} {{ context }}"
             "{% for o in options %}{{ o.text }}{% endfor %} say it",
             "answer",
         ),
@@ -121,6 +121,16 @@ def test_a_bad_template_is_refused_by_name(template: str, fault: str) -> None:
     wrapper = Wrapper("mine", (Message("user", template),), family("plain").contract)
     with pytest.raises(WrapperError, match=f"'mine'.*{fault}"):
         check(wrapper)
+
+
+@pytest.mark.parametrize("filtered", ["| upper", "| truncate(20)", "| e"])
+def test_a_filter_that_alters_content_is_refused(filtered: str) -> None:
+    template = (
+        "{{ instruction }} {{ padding }} {{ context }} {{ question FILTER }} "
+        "{% for o in options %}{{ o.text }}{% endfor %} {{ answer }}."
+    ).replace("FILTER", filtered)
+    with pytest.raises(WrapperError, match="question must appear exactly once and unchanged"):
+        check(Wrapper("mine", (Message("user", template),), family("plain").contract))
 
 
 def test_a_wrapper_may_have_a_system_message() -> None:

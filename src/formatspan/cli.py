@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,6 +70,8 @@ def main() -> None:
         _fail(str(error), 1)
     except FormatspanError as error:
         _fail(str(error), 1)
+    except sqlite3.DatabaseError as error:
+        _fail(f"the run's store is damaged: {error}", 2)
     except KeyboardInterrupt:
         _fail("interrupted; the same command goes on where it stopped", 130)
 

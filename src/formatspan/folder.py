@@ -106,6 +106,8 @@ class Run:
     """Requests that failed in this session and are pending again."""
     stopped: Mapping[str, str]
     """Models whose queue was stopped, and why."""
+    failures: Mapping[str, str]
+    """The last failure of each model in this session: kind and message."""
     interrupted: bool
     seconds: float
     """Time that asking took, loading of engines included."""

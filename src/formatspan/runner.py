@@ -51,6 +51,8 @@ class Progress:
     asked: int = 0
     """Replies committed in this session."""
     failed: int = 0
+    last_failure: str | None = None
+    """Kind and message."""
     stopped: str | None = None
     """Why the rest was left pending, if it was."""
     last_kinds: deque[FailureKind] = field(default_factory=lambda: deque(maxlen=MAX_EQUAL_FAILURES))
@@ -177,6 +179,8 @@ class Runner:
         progress.done += len(replies)
         progress.asked += len(replies)
         progress.failed += len(failures)
+        if failures:
+            progress.last_failure = f"{failures[-1].kind.value}: {failures[-1].message}"
         if replies:
             progress.last_kinds.clear()
         progress.last_kinds.extend(f.kind for f in failures)

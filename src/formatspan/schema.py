@@ -65,7 +65,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    if version > 0 and application != APPLICATION_ID:
+    if application != APPLICATION_ID and (version > 0 or _has_tables(connection)):
         raise RunError("the database was not written by formatspan")
     if version > len(MIGRATIONS):
         raise RunError(
@@ -77,3 +77,7 @@ def migrate(connection: sqlite3.Connection) -> None:
             f"BEGIN IMMEDIATE; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; "
             f"PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
         )
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None

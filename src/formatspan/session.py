@@ -75,8 +75,11 @@ def run(
     """
     folder = RunFolder(Path(out)) if out is not None else default_folder(study.name)
     hears = listener or Silent()
-    if fresh and (aside := folder.set_aside()):
-        hears.say(f"the earlier run is kept in {aside}")
+    if fresh and folder.store.exists():
+        # A command that cannot run must not cost the place of the run that is there.
+        open_models(study)
+        load_tasks(study, Path(data_dir) if data_dir else None)
+        hears.say(f"the earlier run is kept in {folder.set_aside()}")
     folder.make()
     with folder.locked(), Store.create(folder.store) as store:
         session = _Session(folder, store, hears, Path(data_dir) if data_dir else None)
@@ -164,6 +167,7 @@ class _Session:
             shared=shared,
             failed=sum(p.failed for p in progress.values()),
             stopped={name: p.stopped for name, p in progress.items() if p.stopped},
+            failures={name: p.last_failure for name, p in progress.items() if p.last_failure},
             interrupted=runner.interrupted,
             seconds=seconds,
         )

@@ -26,7 +26,7 @@ from formatspan.records import (
     Prompt,
     as_jsonable,
 )
-from formatspan.schema import GENERATIONS, migrate
+from formatspan.schema import APPLICATION_ID, GENERATIONS, MIGRATIONS, migrate
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _COLUMNS = tuple(f.name for f in fields(Generation))
@@ -92,8 +92,11 @@ class Store:
                 f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S
             )
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+        if version == 0 or application != APPLICATION_ID:
             raise RunError(f"{path}: not a store of formatspan, or one without content")
+        if version > len(MIGRATIONS):
+            raise RunError(f"{path}: has schema {version}: upgrade formatspan to read it")
         return cls(connection, path)
 
     def __enter__(self) -> Self:

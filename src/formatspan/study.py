@@ -31,6 +31,9 @@ from formatspan.wrappers import FAMILIES, Wrapper, check, family, from_data
 SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 """Header names whose values must come from an environment variable."""
 
+SECRET_KEY = re.compile(r"api_?key|authorization|password|secret", re.IGNORECASE)
+"""Keys of ``extra_body`` that would put a secret into the store."""
+
 DATA_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
 
 
@@ -84,6 +87,14 @@ class ModelEntry(_Entry):
     def _has_no_password(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"https?://[^\s@?#]+", value):
             raise ValueError("expected an http(s) URL without user, password or query")
+        return value
+
+    @field_validator("extra_body")
+    @classmethod
+    def _holds_no_secret(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name in value:
+            if SECRET_KEY.search(name):
+                raise ValueError(f"{name}: name an environment variable in api_key_env instead")
         return value
 
     @field_validator("headers")

@@ -21,11 +21,13 @@ _CONCLUDES = re.compile(
 _JOINS = re.compile(r"\b(?:and|or|both|either|between|versus|vs\.?)\s+$", re.IGNORECASE)
 _CLAUSE_START = re.compile(r"(?:^|[\n.!?;:,—])[\s*_>-]*$")
 _REJECTED_BEFORE = re.compile(
-    r"(?:\bnot|n't|\bneither|\bnor|\bnever|\bexcept|\bthan|\binstead of|\bexclud\w+|\brejec\w+|"
+    r"(?:\bnot|\bcannot|n't|\banything but|\bdisagree with|"
+    r"\bneither|\bnor|\bnever|\bexcept|\bthan|\binstead of|\bexclud\w+|\brejec\w+|"
     r"\beliminat\w+|\brul\w+ out|\bdiscard\w*|\bagainst|\bunlike|"
     r"(?:\bwrong|\bincorrect|\bfalse|\bother|'s|\bhis|\bher|\btheir)\s+(?:answer|option|choice)s?\s+"
     r"(?:is|are|was|were|would be))\s+"
-    r"(?:(?:the|option|options|choice|answer|be|is|both|either|necessarily|really)\s+)*$",
+    r"(?:(?:the|option|options|choice|answer|be|is|both|either|necessarily|really|choose|pick|"
+    r"select|say|go|with|use|take|think)\s+)*$",
     re.IGNORECASE,
 )
 _REJECTION = (

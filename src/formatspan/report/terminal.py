@@ -229,6 +229,7 @@ def print_outcome(done: Run, console: Console) -> None:
     lines += [f"{name} was stopped: {why}" for name, why in done.stopped.items()]
     if done.failed:
         lines.append(f"{count(done.failed)} requests failed and stay pending")
+        lines += [f"{name} failed last with {why}" for name, why in done.failures.items()]
     if not done.complete:
         lines.append("not complete: the same command goes on where this stopped")
     for line in lines:

@@ -8,8 +8,16 @@ from formatspan.errors import WrapperError
 from formatspan.records import Message
 from formatspan.wrappers.wrapper import SLOT, Content, Rendered, Wrapper, render, vocabulary
 
-_INSTRUCTION, _QUESTION, _CONTEXT = "\U0010fff0", "\U0010fff1", "\U0010fff2"
-_OPTIONS = ("\U0010fff3", "\U0010fff4", "\U0010fff5")
+_TEXT = 'Mixed Case, <b>&amp; "quotes"</b>, two  spaces,\nbreaks and {{ braces }} ' * 8
+
+
+def _mark(number: int) -> str:
+    """A text that a filter which alters, cuts or escapes it would change, and that is unique."""
+    return f"{_TEXT}{chr(0x10FFF0 + number)} end"
+
+
+_INSTRUCTION, _QUESTION, _CONTEXT = _mark(0), _mark(1), _mark(2)
+_OPTIONS = (_mark(3), _mark(4), _mark(5))
 
 PROBES: tuple[Content, ...] = (
     Content(_INSTRUCTION, _QUESTION, _CONTEXT, _OPTIONS, "choice"),
@@ -17,7 +25,7 @@ PROBES: tuple[Content, ...] = (
     Content(_INSTRUCTION, _QUESTION, _CONTEXT, (), "boolean", words=("yes", "no")),
     Content(_INSTRUCTION, _QUESTION, _CONTEXT, (), "number"),
 )
-"""Contents made of noncharacters, so that each slot can be counted in what comes out."""
+"""Contents with marks of their own, so that each slot can be counted in what comes out."""
 
 
 def check(wrapper: Wrapper) -> None:
@@ -40,7 +48,7 @@ def _check_slots(wrapper: Wrapper, probe: Content) -> None:
     for name, mark in slots.items():
         if text.count(mark) != 1:
             raise WrapperError(
-                f"wrapper {wrapper.name!r}: the {name} must appear exactly once, "
+                f"wrapper {wrapper.name!r}: the {name} must appear exactly once and unchanged, "
                 f"found {text.count(mark)} times (kind {probe.kind})"
             )
     if not any(vocabulary(probe, quoted=q) in text for q in (False, True)):

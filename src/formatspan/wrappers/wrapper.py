@@ -125,6 +125,8 @@ def _values(content: Content) -> dict[str, Any]:
 def _fill(name: str, source: str, values: Mapping[str, Any]) -> str:
     try:
         return _template(source).render(values)
+    except (RecursionError, MemoryError, OverflowError) as error:
+        raise WrapperError(f"wrapper {name!r}: template: needs too much memory") from error
     except (TemplateError, SecurityError, TypeError, ValueError, ArithmeticError) as error:
         raise WrapperError(f"wrapper {name!r}: template: {error}") from error
 
