@@ -10,11 +10,12 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 
 ORDER = (
-    ("errors", "_version"),
-    ("records",),
+    ("errors", "interrupts", "_version"),
+    ("records", "atomic", "connection", "mistakes", "paths"),
     ("contracts",),
-    ("tasks", "wrappers", "extraction", "backends", "schema", "stats"),
-    ("scoring", "store", "study_file", "folder"),
+    ("wrappers", "extraction", "backends", "schema", "stats"),
+    ("tasks",),
+    ("scoring", "store", "study_file", "study_values", "folder"),
     ("study",),
     ("grid", "growth"),
     ("planning", "runner"),

@@ -109,14 +109,14 @@ def analyze(
         RunError: The folder is not a run, or its study was never planned.
         StudyError: There is no such level.
     """
-    folder = RunFolder(run.folder if isinstance(run, Run) else Path(run))
+    folder = RunFolder.of(run)
     if level is not None and level not in ALL_LEVELS:
         raise StudyError(f"level {level!r}: expected {', '.join(ALL_LEVELS)}")
     with Store.read(folder.store) as store:
         planned = store.meta("study")
         if planned is None:
             raise RunError(f"{folder.path}: the run was never planned: run its study first")
-        study = Study.model_validate_json(planned)
+        study = Study.stored(planned, folder.path)
         chosen: Level = level or study.level
         tasks = store.records("tasks")
         table = scored(store, study, chosen)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
+import difflib
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from formatspan._version import __version__
-from formatspan.errors import FormatspanError, StorageError, UserError
+from formatspan.errors import FormatspanError, StudyError, UserError
+from formatspan.interrupts import leave
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,9 +22,25 @@ if TYPE_CHECKING:
     from formatspan.folder import Run
     from formatspan.study import Study
 
+
+class _Interrupted(FormatspanError):
+    """Ctrl-C, in a form that Typer lets pass; a KeyboardInterrupt it turns into a bare exit."""
+
+
+class _Commands(TyperGroup):
+    """The commands; Ctrl-C comes out of them as `_Interrupted`."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - Typer names no type of its own
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _Interrupted from None
+
+
 app = typer.Typer(
     name="formatspan",
     help="Measure how far the formatting shell around a question moves a model's score.",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode=None,  # help in plain text needs no Rich, which takes longest to import
@@ -28,6 +48,10 @@ app = typer.Typer(
 )
 
 _FILE_WIDTH = 160
+_MESSAGE_CHARS = 2_000
+"""A value of the user's inside a message may be of any length."""
+_ADDRESS = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9_.-]*:|openrouter/|local/|openai/)")
+"""How a model's address begins."""
 
 StudyPath = Annotated[
     Path | None,
@@ -41,11 +65,12 @@ Models = Annotated[
 ]
 Tasks = Annotated[list[str] | None, typer.Option(help="Tasks or data files; likewise.")]
 Wrappers = Annotated[list[str] | None, typer.Option(help="Wrapper families; likewise.")]
-Examples = Annotated[int | None, typer.Option(help="Examples per task.")]
-Seeds = Annotated[int | None, typer.Option(help="Repeats of every prompt.")]
-MaxTokens = Annotated[int | None, typer.Option(help="Longest reply, in tokens.")]
-Temperature = Annotated[float | None, typer.Option(help="0 is greedy.")]
-Budget = Annotated[str | None, typer.Option(help="Padding: none, task or example.")]
+# Numbers come as texts, so that the study says what is wrong with one, in the words of its file.
+Examples = Annotated[str | None, typer.Option(help="Examples per task.", metavar="N")]
+Seeds = Annotated[str | None, typer.Option(help="Repeats of every prompt.", metavar="N")]
+MaxTokens = Annotated[str | None, typer.Option(help="Longest reply, in tokens.", metavar="N")]
+Temperature = Annotated[str | None, typer.Option(help="0 is greedy.", metavar="X")]
+Budget = Annotated[str | None, typer.Option(help="Padding: none, task, example or '{chars: N}'.")]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any other key of a study; VALUE is YAML."),
@@ -63,17 +88,49 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 def main() -> None:
     """Entry point: mistakes become one line and exit code 2, a full disk exit code 1."""
     try:
-        app()
+        code = app(prog_name="formatspan", standalone_mode=False)
+    except _Interrupted:
+        leave(sys.argv[1:])
     except UserError as error:
         _fail(str(error), 2)
-    except StorageError as error:
-        _fail(str(error), 1)
     except FormatspanError as error:
         _fail(str(error), 1)
-    except sqlite3.DatabaseError as error:
-        _fail(f"the run's store is damaged: {error}", 2)
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command goes on where it stopped", 130)
+    except OSError as error:  # of a path that no check foresaw
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)
+    except MemoryError:
+        _fail("out of memory", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise  # a bug of ours: its traceback is what a report needs
+        _refuse_usage(error)
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _refuse_usage(error: Any) -> NoReturn:  # noqa: ANN401 - Typer names no type of its own
+    """A mistake in the flags as one line; called without a command, the help."""
+    context = getattr(error, "ctx", None)
+    message: str = error.format_message()
+    if context is not None and message == context.get_help():
+        sys.stdout.write(message + "\n")
+        raise SystemExit(2)
+    message = message.rstrip(".")
+    wrong = getattr(error, "option_name", None)
+    if context is not None and wrong is not None and str(wrong).startswith("-"):
+        known = [o for p in context.command.params for o in p.opts if o.startswith("--")]
+        commands = getattr(context.command, "commands", {})
+        meant = _meant(wrong, known) or _meant(wrong.lstrip("-"), commands)
+        message = f"no such option {wrong}{meant}"
+    elif context is not None and message.startswith("No such command"):
+        wrong = context.args[0] if context.args else message.split("'")[1]
+        known = list(context.command.commands)
+        message = f"no such command {wrong!r}{_meant(wrong, known)}: expected {', '.join(known)}"
+    help_at = f" (see {context.command_path} --help)" if context is not None else ""
+    _fail(f"{message[:1].lower()}{message[1:]}{help_at}", 2)
+
+
+def _meant(wrong: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(wrong, known, n=1)
+    return f", did you mean {close[0]}?" if close else ""
 
 
 @app.command()
@@ -101,16 +158,16 @@ def run(
     from formatspan.progress import Shown
     from formatspan.session import run as run_study
 
-    given: dict[str, Any] = {**_lists(models=models, tasks=tasks, wrappers=wrappers)}
-    given |= _given(examples=examples, seeds=seeds, max_tokens=max_tokens)
-    given |= _given(temperature=temperature, budget=budget, level=level)
+    given = _lists(models=models, tasks=tasks, wrappers=wrappers)
+    given |= _values(examples=examples, seeds=seeds, max_tokens=max_tokens)
+    given |= _values(temperature=temperature, budget=budget, level=level)
     chosen, folder = _study(study, preset, given, set_)
     with Shown(_console(stderr=True)) as shown:
         done = run_study(
             chosen, out=out or folder, data_dir=data, cache=cache, fresh=fresh, listener=shown
         )
     _print(analyze_run(done, level=chosen.level), as_json)
-    if not as_json:
+    if done.done and not as_json:
         _print_levels(done.folder)
     raise typer.Exit(_report(done))
 
@@ -141,17 +198,23 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the files; RUN/report by default.")
     ] = None,
-    replies: Annotated[int, typer.Option(help="Most replies that the page embeds.")] = 3000,
+    replies: Annotated[
+        str, typer.Option(help="Most replies that the page embeds.", metavar="N")
+    ] = "3000",
     figures: Annotated[bool, typer.Option(help="Also write SVG, PNG and PDF files.")] = True,
 ) -> None:
     """Write a page to look at, figures, tables and analysis.json of a run."""
     from formatspan.analysis import analyze as analyze_run
     from formatspan.folder import RunFolder
+    from formatspan.paths import writable_folder
     from formatspan.report.write import write_report
+    from formatspan.store import Store
 
+    most, target = _count("--replies", replies), out or run / "report"
+    Store.read(RunFolder(run).store).close()  # no folder is made where there is no run
+    writable_folder(target, "--out")
     analysis = analyze_run(run, level=level)  # type: ignore[arg-type]
-    target = out or run / "report"
-    files = write_report(analysis, RunFolder(run).store, target, replies=replies, figures=figures)
+    files = write_report(analysis, RunFolder(run).store, target, replies=most, figures=figures)
     typer.echo(f"{files.page}")
 
 
@@ -166,22 +229,25 @@ def replies(
         ),
     ] = None,
     level: Level = None,
-    limit: Annotated[int, typer.Option(help="Most replies printed.")] = 50,
+    limit: Annotated[str, typer.Option(help="Most replies printed.", metavar="N")] = "50",
     parquet: Annotated[Path | None, typer.Option(help="Write all to this file instead.")] = None,
 ) -> None:
     """Print raw replies with what was made of them, or write them as Parquet."""
     from formatspan.folder import RunFolder
+    from formatspan.paths import writable_file
     from formatspan.report.replies import ReplyFilter, write_parquet
     from formatspan.report.replies import replies as replies_of
     from formatspan.report.terminal import print_replies
 
-    chosen = ReplyFilter.parse(filter_ or [])
+    chosen, most = ReplyFilter.parse(filter_ or []), _count("--limit", limit)
+    if parquet is not None:
+        writable_file(parquet, "--parquet")
     frame = replies_of(RunFolder(run).store, chosen, level=level)  # type: ignore[arg-type]
     if parquet is not None:
         write_parquet(frame, parquet)
         typer.echo(f"{parquet}: {len(frame)} replies")
         return
-    print_replies(frame, limit, _console())
+    print_replies(frame, most, _console())
 
 
 @app.command()
@@ -202,8 +268,8 @@ def show(
     from formatspan.report.terminal import print_prompt
     from formatspan.show import prompts_of
 
-    given: dict[str, Any] = {**_lists(models=models, tasks=tasks, wrappers=wrappers)}
-    given |= _given(max_tokens=max_tokens, budget=budget)
+    given = _lists(models=models, tasks=tasks, wrappers=wrappers)
+    given |= _values(max_tokens=max_tokens, budget=budget)
     chosen, _ = _study(study, preset, given, set_)
     console = _console()
     for loaded, found, prompts in prompts_of(chosen, task=task, example=example, data_dir=data):
@@ -241,7 +307,6 @@ def _study(
     path: Path | None, preset: str | None, given: dict[str, Any], sets: list[str] | None
 ) -> tuple[Study, Path | None]:
     """The study meant by the arguments, and the run's folder if one was named."""
-    from formatspan.errors import StudyError
     from formatspan.folder import STUDY_NAME
     from formatspan.study import Study
     from formatspan.study_file import set_keys
@@ -256,18 +321,52 @@ def _study(
             raise StudyError("expected a study file, --preset, or both --models and --tasks")
         return Study.build(overrides, "command line"), None
     if path.is_dir():
+        if not (path / STUDY_NAME).exists():
+            raise StudyError(
+                f"{path}: a folder without {STUDY_NAME}; expected a study file, or a run's folder"
+            )
         return Study.from_file(path / STUDY_NAME, overrides), path
     return Study.from_file(path, overrides), None
 
 
-def _lists(**options: list[str] | None) -> dict[str, list[str]]:
+def _lists(**options: list[str] | None) -> dict[str, Any]:
     """Repeated or comma-separated options as lists, without those not given."""
-    split = {k: [p for v in vs for p in v.split(",") if p] for k, vs in options.items() if vs}
-    return {k: v for k, v in split.items() if v}
+    split = {key: _parts(values) for key, values in options.items() if values}
+    for key, parts in split.items():
+        if not parts:
+            raise StudyError(f"--{key}: names nothing")
+    return dict(split)
 
 
-def _given(**options: object) -> dict[str, object]:
-    return {key: value for key, value in options.items() if value is not None}
+def _parts(values: Iterable[str]) -> list[str]:
+    """The parts between commas; those inside a ``scripted:`` address belong to it."""
+    parts: list[str] = []
+    for value in values:
+        open_script = False
+        for part in value.split(","):
+            if open_script and not _ADDRESS.match(part):
+                parts[-1] += f",{part}"
+            elif part.strip():
+                parts.append(part.strip())
+                open_script = part.strip().lower().startswith("scripted")
+    return parts
+
+
+def _values(**options: str | None) -> dict[str, Any]:
+    """Options as the values that they would be in a study file, without those not given."""
+    from formatspan.study_file import read_value
+
+    return {
+        key: read_value(text, f"--{key.replace('_', '-')}")
+        for key, text in options.items()
+        if text is not None
+    }
+
+
+def _count(option: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise StudyError(f"{option}: expected a whole number from 0 on, got {text!r}")
+    return int(text)
 
 
 def _print(analysis: Any, as_json: bool) -> None:  # noqa: ANN401 - imported late
@@ -306,8 +405,11 @@ def _console(*, stderr: bool = False) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, width=_FILE_WIDTH)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     from formatspan.report.terminal import plain
 
-    sys.stderr.write(f"error: {plain(' '.join(message.split()))}\n")
+    line = plain(" ".join(message.split()))
+    if len(line) > _MESSAGE_CHARS:
+        line = f"{line[:_MESSAGE_CHARS]}…"
+    sys.stderr.write(f"error: {line}\n")
     raise SystemExit(code)

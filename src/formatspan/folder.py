@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from formatspan.errors import RunError, StorageError
+from formatspan.errors import RunError
+from formatspan.paths import usable
 
 STORE_NAME = "run.sqlite"
 STUDY_NAME = "study.yaml"
+LOCK_NAME = ".lock"
 DEFAULT_ROOT = "runs"
 _SAFE_CHARS = 60
 
@@ -35,26 +37,51 @@ class RunFolder:
         """The study as resolved: every key, every template."""
         return self.path / STUDY_NAME
 
-    def make(self) -> None:
-        """Create the folder.
+    @classmethod
+    def of(cls, run: Run | Path | str) -> RunFolder:
+        """The folder of a run, given as itself or as its path.
 
         Raises:
-            RunError: The path is a file, or a folder with other things in it.
-            StorageError: It cannot be created.
+            RunError: It is neither.
         """
+        if isinstance(run, Run):
+            return cls(run.folder)
+        if isinstance(run, Path | str):
+            return cls(Path(run))
+        raise RunError(f"expected a run or the path of its folder, got {type(run).__name__}")
+
+    def make(self) -> tuple[Path, ...]:
+        """Create the folder; returns the folders that were not there before, the deepest first.
+
+        Raises:
+            RunError: The path is a file, a folder with other things in it, or cannot be used.
+            StorageError: The disk is full.
+        """
+        with usable(self.path, "the run's folder cannot be created"):
+            self._refuse_strange()
+            missing = [p for p in (self.path, *self.path.parents) if not p.exists()]
+            self.path.mkdir(parents=True, exist_ok=True)
+        return tuple(missing)
+
+    def _refuse_strange(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path}: is a file; --out names the run's folder")
-        if self.path.is_dir() and not self.store.exists():
-            strange = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
-            if set(strange) - {STUDY_NAME}:
-                raise RunError(
-                    f"{self.path}: holds {sorted(strange)[0]!r} but no {STORE_NAME}: "
-                    "--out needs a new or empty folder, or that of a run"
-                )
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"{self.path}: cannot be created: {error.strerror}") from None
+        if not self.path.is_dir() or self.store.exists():
+            return
+        strange = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
+        if set(strange) - {STUDY_NAME}:
+            raise RunError(
+                f"{self.path}: holds {sorted(strange)[0]!r} but no {STORE_NAME}: "
+                "--out needs a new or empty folder, or that of a run"
+            )
+
+    def remove(self, made: Sequence[Path]) -> None:
+        """Take back what a run that never began has left, the folders of ``made`` if empty."""
+        for name in (STORE_NAME, f"{STORE_NAME}-wal", f"{STORE_NAME}-shm", LOCK_NAME):
+            (self.path / name).unlink(missing_ok=True)
+        for folder in made:
+            with suppress(OSError):  # something else has come to lie there
+                folder.rmdir()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -63,16 +90,15 @@ class RunFolder:
         Raises:
             RunError: Another process holds it.
         """
-        lock = FileLock(self.path / ".lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise RunError(
-                f"{self.path}: another process is running in this folder: wait for it, "
-                "or choose another --out"
-            ) from None
-        except OSError as error:
-            raise StorageError(f"{self.path}: cannot be locked: {error.strerror}") from None
+        lock = FileLock(self.path / LOCK_NAME, timeout=0)
+        with usable(self.path, "the run's folder cannot be written to"):
+            try:
+                lock.acquire()
+            except Timeout:
+                raise RunError(
+                    f"{self.path}: another process is running in this folder: wait for it, "
+                    "or choose another --out"
+                ) from None
         try:
             yield
         finally:
@@ -82,11 +108,11 @@ class RunFolder:
         """Move a finished or begun run out of the way; returns where to, None if none was."""
         if not self.store.exists():
             return None
-        number = 1
-        while (target := self.path.with_name(f"{self.path.name}.old-{number}")).exists():
+        path, number = self.path.resolve(), 1  # "." has no name of its own
+        while (target := path.with_name(f"{path.name}.old-{number}")).exists():
             number += 1
-        with self.locked():
-            self.path.rename(target)
+        with self.locked(), usable(path, "the earlier run cannot be set aside"):
+            path.rename(target)
         return target
 
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from formatspan.backends.base import ConstraintType, Lesson, Tokenizer
 from formatspan.contracts import Answers, AnswerSpace, Contract, constraint
-from formatspan.errors import StudyError
 from formatspan.records import (
     Example,
     Mode,
@@ -27,7 +26,7 @@ from formatspan.study import Budget, ModelEntry, Study
 from formatspan.tasks.sampling import order
 from formatspan.tasks.task import Task, TaskData, space_of
 from formatspan.wrappers import Content, Wrapper, render
-from formatspan.wrappers.padding import TooLong, Unit, length, pad
+from formatspan.wrappers.padding import Unit, length, pad, tolerance
 
 CHUNK = 32
 """Examples that go through all wrappers before the next ones do.
@@ -96,6 +95,18 @@ def content(task: Task, example: Example) -> Content:
     )
 
 
+class Misfit(NamedTuple):
+    """A prompt that is longer than its budget."""
+
+    task: str
+    example_id: str
+    wrapper: str
+    needs: int
+    """Its length without padding, in ``unit``."""
+    budget: int
+    unit: Unit
+
+
 @dataclass(frozen=True)
 class TaskGrid:
     """The grid of one task: its examples × models × wrappers × modes × seeds."""
@@ -105,11 +116,33 @@ class TaskGrid:
     models: Sequence[OpenModel]
     budgets: Budgets
 
+    @property
+    def points(self) -> int:
+        """How many points there are."""
+        each = len(self.models) * len(self.study.decoding) * self.study.seeds
+        return len(self.examples) * len(self.wrappers) * each
+
+    def misfits(self) -> list[Misfit]:
+        """Every prompt that is longer than a budget that is stated or already in use."""
+        found = []
+        for tokenizer, counter in self._tokenizers.items():
+            self._fix_budgets(tokenizer)
+            for example in self.examples:
+                budget = self.budgets.get(self._key(tokenizer, example))
+                filled = content(self.data.task, example)
+                for wrapper in self.wrappers if budget is not None else ():
+                    needs = length(render(wrapper, filled), counter)
+                    if budget is not None and needs > budget + tolerance(counter):
+                        unit: Unit = "tokens" if counter else "chars"
+                        place = (self.data.task.name, example.id, wrapper.name)
+                        found.append(Misfit(*place, needs, budget, unit))
+        return found
+
     def planned(self) -> Iterator[Planned]:
         """Every point, by a few examples at a time, wrapper, example, model, mode and seed.
 
         Raises:
-            StudyError: A prompt does not fit a budget that is stated or already in use.
+            TooLong: A prompt does not fit a budget that is stated or already in use.
         """
         for tokenizer in self._tokenizers:
             self._fix_budgets(tokenizer)
@@ -157,15 +190,7 @@ class TaskGrid:
         task = self.data.task
         rendered = render(wrapper, content(task, example))
         budget = self.budgets.get(self._key(tokenizer, example))
-        try:
-            padded = pad(rendered, budget, self._tokenizers[tokenizer])
-        except TooLong as error:
-            raise StudyError(
-                f"task {task.name!r}, example {example.id!r}, wrapper {wrapper.name!r}: the "
-                f"prompt needs {error.needed} {error.unit}, the budget in force is "
-                f"{error.budget}: state a larger one (budget: {{{error.unit}: N}}) "
-                "in a new run folder"
-            ) from None
+        padded = pad(rendered, budget, self._tokenizers[tokenizer])
         lengths = (padded.chars, padded.pad_chars, padded.tokens)
         return Prompt(task.name, example.id, wrapper.name, padded.messages, *lengths)
 

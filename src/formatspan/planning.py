@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,18 @@ from formatspan.errors import BackendError, RunError, StudyError
 from formatspan.grid import Budgets, OpenModel, Planned, TaskGrid, endpoint_hash, padding_unit
 from formatspan.records import Prompt
 from formatspan.store import Store
-from formatspan.study import ModelEntry, Study, TaskEntry
+from formatspan.study import Budget, ModelEntry, Study, TaskEntry
 from formatspan.tasks import get_task, load
 from formatspan.tasks.files import file_task
 from formatspan.tasks.task import TaskData, adapted
+from formatspan.wrappers.padding import TooLong
 
 _BATCH = 2_000
 """Points written at a time, so that planning needs little memory."""
+_SAY_EVERY = 200_000
+"""Points between two lines about a large grid."""
+MAX_POINTS = 20_000_000
+"""More would take gigabytes to plan, and years to ask."""
 
 
 def load_tasks(study: Study, data_dir: Path | None) -> list[TaskData]:
@@ -76,25 +82,86 @@ def write_plan(
     tasks: Sequence[TaskData],
     models: Sequence[OpenModel],
     facts: Mapping[str, Mapping[str, str]],
+    say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Add what the study asks for and the store lacks; all in one transaction.
 
+    ``say`` hears how large the grid is, and how far a large one has come.
+
     Raises:
         RunError: A task's rows or a model differ from those the run was made with.
-        StudyError: A prompt does not fit a budget in force.
+        StudyError: The grid is too large, or prompts do not fit a budget in force.
     """
     _refuse_changes(store, tasks, models)
-    budgets = Budgets(store.budgets())
+    in_force = store.budgets()
+    budgets = Budgets(in_force)
+    grids = [TaskGrid(study, data, models, budgets) for data in tasks]
+    progress = _Planning(_size(study, grids), say)
     with store.transaction():
         for model in models:
             store.put_record("models", model.entry.name, _model_record(model, facts))
-        for data in tasks:
-            store.put_record("tasks", data.task.name, task_record(data))
-            grid = TaskGrid(study, data, models, budgets)
+        for grid in grids:
+            store.put_record("tasks", grid.data.task.name, task_record(grid.data))
             store.put_examples(grid.examples)
-            _write_points(store, grid)
+            try:
+                _write_points(store, grid, progress)
+            except TooLong:
+                raise StudyError(_misfits(study, grids, new=not in_force)) from None
         store.put_budgets(budgets.added)
         store.put_meta("study", study.model_dump_json())
+
+
+def _size(study: Study, grids: Sequence[TaskGrid]) -> int:
+    """How many points there are, if not absurdly many.
+
+    Raises:
+        StudyError: There are.
+    """
+    points = sum(grid.points for grid in grids)
+    if points > MAX_POINTS:
+        raise StudyError(
+            f"the grid has {points:,} points (models × tasks × wrappers × examples × seeds), "
+            f"at most {MAX_POINTS:,} are possible: lower seeds ({study.seeds:,}) or examples "
+            f"({study.examples:,})"
+        )
+    return points
+
+
+@dataclass
+class _Planning:
+    """Says how large the grid is, and how far a large one has come."""
+
+    points: int
+    say: Callable[[str], None]
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        if self.points:
+            self.say(f"planning a grid of {self.points:,} points")
+
+    def add(self, points: int) -> None:
+        before, self.done = self.done // _SAY_EVERY, self.done + points
+        if self.done // _SAY_EVERY > before and self.done < self.points:
+            self.say(f"planned {self.done:,} of {self.points:,} points")
+
+
+def _misfits(study: Study, grids: Sequence[TaskGrid], *, new: bool) -> str:
+    """How many prompts do not fit their budgets, what length they need, and what to do."""
+    found = [misfit for grid in grids for misfit in grid.misfits()]
+    longest = max(found, key=lambda misfit: misfit.needs)
+    count, unit = len(found), longest.unit
+    wrappers = ", ".join(repr(name) for name in dict.fromkeys(m.wrapper for m in found))
+    stated = isinstance(study.budget, Budget)
+    force = "that the study states" if stated and new else "that this run pads to"
+    fits = f"budget: {{{unit}: {longest.needs}}}"
+    remedy = f"state {fits} or more" if new else f"state {fits} or more in a new run (--out)"
+    again = "" if new or stated else ", or use --fresh to start anew with all wrappers"
+    return (
+        f"{count:,} prompt{'s' * (count > 1)} under {wrappers} {'do' if count > 1 else 'does'} "
+        f"not fit the length {force}; the longest needs {longest.needs:,} {unit}, where the "
+        f"budget is {longest.budget:,} (task {longest.task!r}, example {longest.example_id!r}, "
+        f"wrapper {longest.wrapper!r}): {remedy}{again}"
+    )
 
 
 def task_record(data: TaskData) -> dict[str, object]:
@@ -132,11 +199,12 @@ def _given(entry: TaskEntry) -> dict[str, Any]:
     return {key: value for key in keys if (value := getattr(entry, key)) is not None}
 
 
-def _write_points(store: Store, grid: TaskGrid) -> None:
+def _write_points(store: Store, grid: TaskGrid, progress: _Planning) -> None:
     planned = grid.planned()
     while batch := list(itertools.islice(planned, _BATCH)):
         store.put_prompts(_prompts(batch))
         store.put_points((p.tokenizer, p.point) for p in batch)
+        progress.add(len(batch))
 
 
 def _prompts(batch: Sequence[Planned]) -> list[tuple[str, Prompt]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +14,6 @@ from rich.progress import (
     MofNCompleteColumn,
     TaskID,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
 
@@ -22,25 +23,54 @@ from formatspan.runner import Progress
 
 LINE_EVERY_S = 5.0
 """Seconds between lines where there is no terminal."""
+SETTLED_S = 2.0
+"""Seconds that a rate is measured over before it is told; the first replies come in a burst."""
+
+
+@dataclass
+class _Pace:
+    """How fast a model's replies come; its first ones only start the clock."""
+
+    began: float
+    asked: int
+    now: float
+    last_line: float
+
+    def rate(self, progress: Progress) -> float | None:
+        """Replies a second, or None while that is not known."""
+        seconds, replies = self.now - self.began, progress.asked - self.asked
+        return replies / seconds if seconds >= SETTLED_S and replies else None
+
+    def words(self, progress: Progress) -> str:
+        """Failures, rate and time left, as far as they are known."""
+        rate, left = self.rate(progress), progress.total - progress.done
+        parts = [f"{count(progress.failed)} failed"] if progress.failed else []
+        if rate is not None:
+            parts.append(f"{rate:.1f} replies/s")
+            parts += [f"about {duration(left / rate)} left"] if left else []
+        return ", ".join(parts)
 
 
 class Shown:
-    """Shows progress on a console; use it as a context."""
+    """Shows progress on a console; use it as a context.
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    Args:
+        console: Where to.
+        clock: Seconds from any start.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self.console, self.clock = console, clock
         self.bars = Bars(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[words]}", markup=False),
             console=console,
             disable=not console.is_terminal,
         )
         self._ids: dict[str, TaskID] = {}
-        self._began: dict[str, float] = {}
-        self._last_line: dict[str, float] = {}
+        self._paces: dict[str, _Pace] = {}
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -60,31 +90,29 @@ class Shown:
 
     def progress(self, model: str, progress: Progress) -> None:
         """A model's queue moved on."""
-        began = self._began.setdefault(model, time.monotonic())
-        rate = progress.asked / max(time.monotonic() - began, 1e-3)
+        now = self.clock()
+        pace = self._paces.setdefault(model, _Pace(now, progress.asked, now, now))
+        pace.now = now
         if self.console.is_terminal:
-            self._move_bar(model, progress, rate)
+            self._move_bar(model, progress, pace)
         else:
-            self._maybe_line(model, progress, rate)
+            self._maybe_line(model, progress, pace)
 
-    def _move_bar(self, model: str, progress: Progress, rate: float) -> None:
+    def _move_bar(self, model: str, progress: Progress, pace: _Pace) -> None:
         if model not in self._ids:
             self._ids[model] = self.bars.add_task(
-                plain(model), total=progress.total, completed=progress.done, rate=""
+                plain(model), total=progress.total, completed=progress.done, words=""
             )
-        failed = f", {progress.failed} failed" if progress.failed else ""
-        self.bars.update(
-            self._ids[model], completed=progress.done, rate=f"{rate:.1f} replies/s{failed}"
-        )
+        words = pace.words(progress)
+        self.bars.update(self._ids[model], completed=progress.done, words=words)
 
-    def _maybe_line(self, model: str, progress: Progress, rate: float) -> None:
-        now, over = time.monotonic(), progress.done == progress.total
-        if not over and now - self._last_line.get(model, self._began[model]) < LINE_EVERY_S:
+    def _maybe_line(self, model: str, progress: Progress, pace: _Pace) -> None:
+        over = progress.done == progress.total
+        if not over and pace.now - pace.last_line < LINE_EVERY_S:
             return
-        self._last_line[model] = now
-        left = (progress.total - progress.done) / max(rate, 1e-3)
-        failed = f", {count(progress.failed)} failed" if progress.failed else ""
+        pace.last_line = pace.now
+        words = pace.words(progress)
         self.say(
-            f"{model}: {count(progress.done)} of {count(progress.total)} replies{failed}, "
-            f"{rate:.1f} replies/s" + ("" if over else f", about {duration(left)} left")
+            f"{model}: {count(progress.done)} of {count(progress.total)} replies"
+            + (f", {words}" if words else "")
         )

@@ -7,6 +7,8 @@ memory does not grow with the run. A reply counts as done when it is committed.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 from formatspan.backends.base import Backend, Coached, Lesson
+from formatspan.backends.redaction import Redactor, Secret
 from formatspan.records import Failure, FailureKind, Generation, Request
 from formatspan.store import Pending, Store
 
@@ -23,6 +26,10 @@ MAX_EQUAL_FAILURES = 20
 """After so many failures of one kind in a row, a model's remaining requests are left pending."""
 DRAIN_S = 10.0
 """Seconds that replies under way are waited for after an interrupt."""
+SAID_CHARS = 200
+"""Characters kept of what a backend's bug says."""
+_KEY_NAME = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+"""Names of environment variables whose values are taken for secrets."""
 
 
 class Job(NamedTuple):
@@ -199,5 +206,12 @@ async def _ask(backend: Backend, job: Job) -> Generation | Failure:
         return await backend.generate(job.request)
     except Exception as error:  # a backend's bug must not cost the run
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        text = f"{type(error).__name__} in the backend"
-        return Failure(job.request.id, FailureKind.INTERNAL, text, at=at)
+        return Failure(job.request.id, FailureKind.INTERNAL, _said(error), at=at)
+
+
+def _said(error: Exception) -> str:
+    """What a backend's bug says, clipped, without the keys that the environment holds."""
+    keys = [Secret(value) for name, value in os.environ.items() if _KEY_NAME.search(name)]
+    # Redacted before it is clipped: half a key would not be known for one.
+    text = " ".join(Redactor(keys).text(str(error)).split())[:SAID_CHARS]
+    return f"{type(error).__name__} in the backend" + (f": {text}" if text else "")

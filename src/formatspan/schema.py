@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 from formatspan.errors import RunError
 
@@ -57,7 +58,7 @@ MIGRATIONS: tuple[str, ...] = (_FIRST + GENERATIONS,)
 """Step ``i`` brings schema version ``i`` to ``i + 1``; never edited once released."""
 
 
-def migrate(connection: sqlite3.Connection) -> None:
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the store to the current schema, or say why it cannot be.
 
     Raises:
@@ -66,10 +67,10 @@ def migrate(connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION_ID and (version > 0 or _has_tables(connection)):
-        raise RunError("the database was not written by formatspan")
+        raise RunError(f"{path}: a database, but not one that formatspan wrote")
     if version > len(MIGRATIONS):
         raise RunError(
-            f"the store has schema {version}, this version of formatspan reads up to "
+            f"{path}: the store has schema {version}, this version of formatspan reads up to "
             f"{len(MIGRATIONS)}: upgrade formatspan"
         )
     for step in range(version, len(MIGRATIONS)):

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Protocol
 
 from formatspan._version import __version__
+from formatspan.atomic import write_text
 from formatspan.backends.base import Backend
 from formatspan.contracts import AnswerSpace
-from formatspan.errors import RunError
+from formatspan.errors import FormatspanError, RunError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel, lesson, request_for
 from formatspan.growth import merge
 from formatspan.planning import described, load_tasks, open_models, write_plan
 from formatspan.records import Example
 from formatspan.runner import Job, Lane, Progress, Runner
-from formatspan.store import Pending, Store
+from formatspan.store import Pending, Store, check_cache
 from formatspan.study import Study
-from formatspan.study_file import write_atomically
 
 
 class Listener(Protocol):
@@ -73,17 +73,61 @@ def run(
         UserError: The study, its data, a model or the folder cannot be used as asked.
         StorageError: The disk is full or unwritable; what was committed stays.
     """
-    folder = RunFolder(Path(out)) if out is not None else default_folder(study.name)
+    if not isinstance(study, Study):
+        raise StudyError(
+            f"run: expected a Study, got {type(study).__name__}: make one with "
+            "Study.build({...}), Study.from_file(path) or Study.preset(name)"
+        )
+    folder = default_folder(study.name) if out is None else RunFolder(_path(out, "out"))
+    data = _path(data_dir, "data_dir") if data_dir else None
+    shared = _path(cache, "cache") if cache is not None else None
     hears = listener or Silent()
+    if shared is not None:
+        check_cache(shared, folder.store)
+    aside = None
     if fresh and folder.store.exists():
         # A command that cannot run must not cost the place of the run that is there.
         open_models(study)
-        load_tasks(study, Path(data_dir) if data_dir else None)
-        hears.say(f"the earlier run is kept in {folder.set_aside()}")
-    folder.make()
-    with folder.locked(), Store.create(folder.store) as store:
-        session = _Session(folder, store, hears, Path(data_dir) if data_dir else None)
-        return session.run(study, Path(cache) if cache is not None else None)
+        load_tasks(study, data)
+        aside = folder.set_aside()
+        hears.say(f"the earlier run is kept in {aside}")
+    made = folder.make()
+    with (
+        folder.locked(),
+        _undone_unless_begun(folder, made, aside),
+        Store.create(folder.store) as store,
+    ):
+        return _Session(folder, store, hears, data).run(study, shared)
+
+
+def _path(value: object, name: str) -> Path:
+    if isinstance(value, Path | str):
+        return Path(value)
+    raise StudyError(f"run: {name}: expected a path, got {type(value).__name__}")
+
+
+@contextmanager
+def _undone_unless_begun(
+    folder: RunFolder, made: Sequence[Path], aside: Path | None
+) -> Iterator[None]:
+    """A run that fails before anything is planned leaves nothing behind."""
+    new = not folder.store.exists()
+    try:
+        yield
+    except BaseException:
+        if new and not _is_planned(folder.store):
+            folder.remove(made)
+            if aside is not None and not folder.path.exists():
+                aside.rename(folder.path)
+        raise
+
+
+def _is_planned(path: Path) -> bool:
+    try:
+        with Store.read(path) as store:
+            return store.meta("study") is not None
+    except FormatspanError:  # no store, or one without tables
+        return False
 
 
 @dataclass
@@ -96,7 +140,7 @@ class _Session:
     def merged(self, study: Study) -> Study:
         """What the folder's run becomes with ``study`` added."""
         known = self.store.meta("study")
-        return merge(Study.model_validate_json(known), study) if known else study
+        return merge(Study.stored(known, self.folder.path), study) if known else study
 
     def run(self, given: Study, cache: Path | None) -> Run:
         study = self.merged(given)
@@ -120,16 +164,16 @@ class _Session:
     ) -> None:
         known = self.store.meta("study")
         facts = {name: backend.describe() for name, backend in backends.items()}
-        if known is None or Study.model_validate_json(known) != study:
-            self.listener.say("planning the grid")
+        if known is None or Study.stored(known, self.folder.path) != study:
             tasks = load_tasks(study, self.data_dir)
             for data in tasks:
                 for note in data.notes:
                     self.listener.say(f"task {data.task.name}: {note}")
-            write_plan(self.store, study, tasks, list(models.values()), facts)
+            opened = list(models.values())
+            write_plan(self.store, study, tasks, opened, facts, self.listener.say)
         else:
             write_plan(self.store, study, [], list(models.values()), facts)
-        write_atomically(self.folder.study, _header() + study.to_yaml())
+        write_text(self.folder.study, _header() + study.to_yaml())
 
     async def _ask(
         self,

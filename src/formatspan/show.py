@@ -10,12 +10,15 @@ from formatspan.backends.base import Tokenizer
 from formatspan.contracts import AnswerSpace, Contract, answers, reply
 from formatspan.errors import BackendError, StudyError
 from formatspan.grid import Budgets, Planned, TaskGrid
+from formatspan.mistakes import near
 from formatspan.planning import described, load_tasks, open_models
-from formatspan.records import Example, Message, Prompt
+from formatspan.records import Answer, Example, Message, Prompt
 from formatspan.study import Study
 from formatspan.tasks.task import TaskData
 
 PADDING_MARK = "·"
+EXAMPLE_NUMBER = 7
+"""Numbers have no list; this one stands for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class ShownPrompt:
     """Prompt tokens, chat template included; None where no tokenizer is at hand."""
     contract: Contract
     replies: tuple[str, ...]
-    """Replies that satisfy the contract, one for each answer of the example."""
+    """Replies that satisfy the contract, one for each answer; for a number a single one."""
 
 
 def prompts_of(
@@ -44,7 +47,10 @@ def prompts_of(
     chosen = [t for t in study.tasks if task in (None, t.name)]
     if not chosen:
         names = ", ".join(t.name for t in study.tasks)
-        raise StudyError(f"task {task!r} is not in the study: expected {names}")
+        meant = near(str(task), [t.name for t in study.tasks])
+        raise StudyError(f"task {task!r} is not in the study: expected {names}{meant}")
+    # Seeds and modes share their prompts.
+    study = study.model_copy(update={"seeds": 1, "decoding": study.decoding[:1]})
     backends = open_models(study)
     models = [described(study, entry, backends[entry.name]) for entry in study.models]
     tokenizers = {name: _tokenizer(backend.tokenizer) for name, backend in backends.items()}
@@ -68,7 +74,7 @@ def _tokenizer(ask: object) -> Tokenizer | None:
 
 
 def _once(planned: Sequence[Planned]) -> list[Planned]:
-    """One point a model and wrapper, of its several seeds and modes."""
+    """One point a model and wrapper."""
     return list({(p.point.model, p.point.wrapper): p for p in reversed(planned)}.values())[::-1]
 
 
@@ -91,8 +97,12 @@ def _shown(
         messages=tuple(Message(m.role, _visible(m.content, planned.prompt)) for m in sent),
         tokens=tokenizer.count(sent) if tokenizer else None,
         contract=contract,
-        replies=tuple(reply(contract, space, a) for a in answers(space)),
+        replies=tuple(reply(contract, space, a) for a in _answers(space)),
     )
+
+
+def _answers(space: AnswerSpace) -> tuple[Answer, ...]:
+    return (EXAMPLE_NUMBER,) if space.kind == "number" else answers(space)
 
 
 def _visible(content: str, prompt: Prompt) -> str:

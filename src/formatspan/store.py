@@ -15,8 +15,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from formatspan.connection import connect
 from formatspan.contracts import Answers
-from formatspan.errors import RunError, StorageError
+from formatspan.errors import RunError
+from formatspan.paths import writable_file
 from formatspan.records import (
     Example,
     Failure,
@@ -35,7 +37,6 @@ _INSERT_GENERATION = (
     f"INSERT OR IGNORE INTO generations ({', '.join(_COLUMNS)}) "
     f"VALUES ({', '.join('?' * len(_COLUMNS))})"
 )
-BUSY_TIMEOUT_S = 30.0
 
 
 class Pending(NamedTuple):
@@ -68,14 +69,14 @@ class Store:
             RunError: The file is not a store.
             StorageError: The file cannot be written.
         """
-        with _reported(path):
-            # In a notebook the loop runs in a thread of its own; never two at a time.
-            connection = sqlite3.connect(
-                path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
+        connection = connect(path)
+        try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            migrate(connection)
+            migrate(connection, path)
+        except BaseException:
+            connection.close()
+            raise
         return cls(connection, path)
 
     @classmethod
@@ -85,18 +86,13 @@ class Store:
         Raises:
             RunError: The file is missing or not a store.
         """
-        if not path.is_file():
-            raise RunError(f"{path.parent}: not a run folder: it holds no {path.name}")
-        with _reported(path):
-            connection = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S
-            )
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-        if version == 0 or application != APPLICATION_ID:
-            raise RunError(f"{path}: not a store of formatspan, or one without content")
-        if version > len(MIGRATIONS):
-            raise RunError(f"{path}: has schema {version}: upgrade formatspan to read it")
+        _check_is_there(path)
+        connection = connect(path, read_only=True)
+        try:
+            _check_version(connection, path)
+        except BaseException:
+            connection.close()
+            raise
         return cls(connection, path)
 
     def __enter__(self) -> Self:
@@ -116,14 +112,13 @@ class Store:
         Raises:
             StorageError: The disk is full or unwritable. What was committed before stays.
         """
-        with _reported(self.path):
-            self.connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self.connection.rollback()
-                raise
-            self.connection.execute("COMMIT")
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.connection.rollback()
+            raise
+        self.connection.execute("COMMIT")
 
     # --- what the run is -------------------------------------------------------------------
 
@@ -139,7 +134,7 @@ class Store:
     def records(self, table: str) -> dict[str, dict[str, Any]]:
         """Every record of ``tasks`` or ``models`` by name."""
         rows = self.connection.execute(f"SELECT name, record FROM {table}")
-        return {name: json.loads(record) for name, record in rows}
+        return {name: self._loaded(record) for name, record in rows}
 
     def answers(self) -> dict[str, Answers]:
         """How each task's answers are written."""
@@ -147,6 +142,15 @@ class Store:
             name: Answers(r["kind"], r["form"], tuple(r["words"]) if r["words"] else None)
             for name, r in self.records("tasks").items()
         }
+
+    def _loaded(self, record: str) -> dict[str, Any]:
+        try:
+            data: dict[str, Any] = json.loads(record)
+        except ValueError:
+            raise RunError(
+                f"{self.path}: the store is damaged: a record is not JSON: restore a copy"
+            ) from None
+        return data
 
     def put_record(self, table: str, name: str, record: object) -> None:
         """Set a record of ``tasks`` or ``models``; inside a transaction."""
@@ -165,7 +169,7 @@ class Store:
         """Every example of the run, by task and rank in the sample."""
         rows = self.connection.execute("SELECT record FROM examples ORDER BY task, rank, id")
         for (record,) in rows:
-            data = json.loads(record)
+            data = self._loaded(record)
             yield Example(**{**data, "options": tuple(data["options"])})
 
     def budgets(self) -> dict[tuple[str, str, str], int]:
@@ -297,35 +301,55 @@ class Store:
 
     @contextmanager
     def _attached(self, cache: Path) -> Iterator[None]:
-        with _reported(cache):
-            made = sqlite3.connect(cache, timeout=BUSY_TIMEOUT_S)
+        made = connect(cache)
+        try:
             made.execute("PRAGMA journal_mode = WAL")
             made.executescript(GENERATIONS)
+        finally:
             made.close()
-            self.connection.execute("ATTACH DATABASE ? AS shared", (str(cache),))
+        self.connection.execute("ATTACH DATABASE ? AS shared", (str(cache),))
         try:
             yield
         finally:
             self.connection.execute("DETACH DATABASE shared")
 
 
-@contextmanager
-def _reported(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours: what happened to which file, and what to do."""
+def check_cache(cache: Path, store: Path) -> None:
+    """Refuse a file that cannot share the replies of the run whose store is ``store``.
+
+    Raises:
+        RunError: It is that store itself, no cache, or cannot be written.
+    """
+    writable_file(cache, "--cache")
+    if cache.resolve() == store.resolve():
+        raise RunError(f"{cache}: is the run's own store: --cache names a file beside the runs")
+    if not cache.exists() or not cache.stat().st_size:
+        return
+    connection = connect(cache, read_only=True)
     try:
-        yield
-    except sqlite3.DatabaseError as error:
-        text = str(error)
-        if "not a database" in text or "malformed" in text:
-            raise RunError(f"{path}: not a store of formatspan ({text})") from None
-        if isinstance(error, sqlite3.OperationalError):
-            hint = (
-                "free some space, then run the same command again"
-                if "full" in text
-                else ("check the folder and its permissions")
-            )
-            raise StorageError(f"{path}: {text}: {hint}; what was stored is kept") from None
-        raise
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    finally:
+        connection.close()
+    if tables and "generations" not in tables:
+        raise RunError(f"{cache}: a database, but not a cache of formatspan")
+
+
+def _check_is_there(path: Path) -> None:
+    if path.parent.is_file():
+        raise RunError(f"{path.parent}: a file; expected the folder of a run")
+    if not path.parent.is_dir():
+        raise RunError(f"{path.parent}: not a run folder: no such folder")
+    if not path.is_file():
+        raise RunError(f"{path.parent}: not a run folder: it holds no {path.name}")
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if version == 0 or application != APPLICATION_ID:
+        raise RunError(f"{path}: not a store of formatspan, or one without content")
+    if version > len(MIGRATIONS):
+        raise RunError(f"{path}: has schema {version}: upgrade formatspan to read it")
 
 
 def _json(record: object) -> str:

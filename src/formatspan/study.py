@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -23,18 +24,32 @@ from pydantic import (
 
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.table import canonical_address
-from formatspan.errors import StudyError
+from formatspan.errors import BackendError, RunError, StudyError, WrapperError
+from formatspan.mistakes import explain, got, near
 from formatspan.records import Kind, Level, Message, Mode, Sampling
-from formatspan.study_file import explain, read_yaml, write_yaml
+from formatspan.study_file import read_yaml, write_yaml
+from formatspan.study_values import (
+    Body,
+    Column,
+    Count,
+    Name,
+    Number,
+    Truth,
+    Whole,
+    Words,
+    list_of,
+    one_line,
+)
+from formatspan.tasks.readers import READERS
 from formatspan.wrappers import FAMILIES, Wrapper, check, family, from_data
 
 SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 """Header names whose values must come from an environment variable."""
 
-SECRET_KEY = re.compile(r"api_?key|authorization|password|secret", re.IGNORECASE)
-"""Keys of ``extra_body`` that would put a secret into the store."""
+MAX_LENGTH = 1_000_000
+"""Characters or tokens: no prompt is padded, and no reply let grow, beyond this."""
 
-DATA_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
+BUDGET_FORMS = "none, task, example, {chars: N} or {tokens: N}"
 
 
 class _Entry(BaseModel):
@@ -44,36 +59,39 @@ class _Entry(BaseModel):
 class Price(_Entry):
     """US dollars per million tokens."""
 
-    prompt: float = Field(ge=0)
-    completion: float = Field(ge=0)
+    prompt: Number = Field(ge=0)
+    completion: Number = Field(ge=0)
 
 
 class ModelEntry(_Entry):
     """A model of the study. All but key, price, labels and concurrency shape its replies."""
 
-    model: str
+    model: Name
     """Address: ``local:…``, ``openai:…``, ``openrouter/…`` or ``scripted:…``."""
-    name: str = ""
+    name: Name
     """Label in tables; by default the address without its scheme."""
     base_url: str | None = None
     api_key_env: str | None = None
     headers: dict[str, str] = {}
     """Extra HTTP headers; ``${VAR}`` is filled from the environment when sent."""
-    extra_body: dict[str, Any] = {}
+    extra_body: Body = {}
     system: str | None = None
     """System message put before the wrapper's messages."""
-    max_tokens: int | None = Field(default=None, ge=1)
-    revision: str | None = None
+    max_tokens: Count | None = Field(default=None, le=MAX_LENGTH)
+    revision: Name | None = None
     price: Price | None = None
-    family: str | None = None
-    size_b: float | None = Field(default=None, gt=0)
+    family: Name | None = None
+    size_b: Number | None = Field(default=None, gt=0)
     """Billions of parameters."""
-    concurrency: int | None = Field(default=None, ge=1)
+    concurrency: Count | None = Field(default=None, le=10_000)
 
     @field_validator("model")
     @classmethod
     def _canonical(cls, value: str) -> str:
-        return canonical_address(value)
+        try:
+            return canonical_address(value)
+        except BackendError as error:
+            raise ValueError(str(error)) from None
 
     @field_validator("api_key_env")
     @classmethod
@@ -89,14 +107,6 @@ class ModelEntry(_Entry):
             raise ValueError("expected an http(s) URL without user, password or query")
         return value
 
-    @field_validator("extra_body")
-    @classmethod
-    def _holds_no_secret(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for name in value:
-            if SECRET_KEY.search(name):
-                raise ValueError(f"{name}: name an environment variable in api_key_env instead")
-        return value
-
     @field_validator("headers")
     @classmethod
     def _hold_no_secret(cls, value: dict[str, str]) -> dict[str, str]:
@@ -110,12 +120,9 @@ class ModelEntry(_Entry):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, data: object) -> object:
-        if isinstance(data, Mapping) and data.get("model") and not data.get("name"):
-            address = str(data["model"])
-            target = canonical_address(address).partition(":")[2]
-            is_file = target.lower().endswith(".gguf")
-            return {**data, "name": Path(target).stem if is_file else target or address}
-        return data
+        if not isinstance(data, Mapping) or data.get("name") is not None:
+            return data
+        return {**data, "name": _label(data.get("model"))}
 
     def spec(self) -> ModelSpec:
         """What the backend's factory is given."""
@@ -135,13 +142,13 @@ class ModelEntry(_Entry):
 class TaskEntry(_Entry):
     """A task of the study: one of the table, or a user's file."""
 
-    name: str = ""
+    name: Name
     file: str | None = None
     kind: Kind | None = None
     instruction: str | None = None
     form: Literal["label", "text"] | None = None
-    words: tuple[str, str] | None = None
-    stratify: str | Literal[False] | None = None
+    words: Words | None = None
+    stratify: Column = None
     """Column over which samples are spread evenly; false for none."""
     columns: dict[str, str] | None = None
     """The file's own names for the columns ``question``, ``answer`` and so on."""
@@ -151,14 +158,22 @@ class TaskEntry(_Entry):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, data: object) -> object:
-        if isinstance(data, Mapping) and data.get("file") and not data.get("name"):
-            return {**data, "name": Path(str(data["file"])).stem}
-        return data
+        if not isinstance(data, Mapping) or data.get("name") is not None:
+            return data
+        if data.get("file") is None:
+            raise ValueError("expected a task's name, or 'file'")
+        return {**data, "name": Path(str(data["file"])).stem}
+
+    @field_validator("file")
+    @classmethod
+    def _is_readable(cls, value: str | None) -> str | None:
+        if value is not None and Path(one_line(value)).suffix.lower() not in READERS:
+            known = ", ".join(sorted(READERS))
+            raise ValueError(f"{value}: expected a data file ending in one of {known}")
+        return value
 
     @model_validator(mode="after")
     def _file_keys_need_a_file(self) -> Self:
-        if not self.name:
-            raise ValueError("expected a task's name, or 'file'")
         if self.file is None and (self.kind or self.columns or self.answer_is):
             raise ValueError("'kind', 'columns' and 'answer_is' are for a task with 'file'")
         return self
@@ -177,21 +192,34 @@ class ContractEntry(_Entry):
     shape: Literal["text", "json", "boxed"] = "text"
     before: str = ""
     after: str = ""
-    preamble: bool = False
-    key: str = "answer"
+    preamble: Truth = False
+    key: Name = "answer"
 
 
 class WrapperEntry(_Entry):
     """A wrapper of the study, complete with its templates."""
 
-    name: str
-    messages: tuple[MessageEntry, ...]
+    FURTHER_KEYS: ClassVar[tuple[str, ...]] = ("template",)
+    """Keys that stand for one of the fields."""
+
+    name: Name
+    messages: Annotated[
+        tuple[MessageEntry, ...], list_of("messages, each with a role and its content")
+    ] = Field(min_length=1)
     contract: ContractEntry
 
     @model_validator(mode="before")
     @classmethod
     def _template(cls, data: object) -> object:
-        if isinstance(data, Mapping) and "template" in data and "messages" not in data:
+        if not isinstance(data, Mapping):
+            return data
+        if "template" in data and "messages" in data:
+            raise ValueError("expected 'template' or 'messages', not both")
+        if "template" not in data and "messages" not in data:
+            raise ValueError("expected 'template', or 'messages' with roles and contents")
+        if "template" in data:
+            if not isinstance(data["template"], str):
+                raise ValueError(f"template: expected text, got {got(data['template'])}")
             rest = {k: v for k, v in data.items() if k != "template"}
             return {**rest, "messages": [{"role": "user", "content": data["template"]}]}
         return data
@@ -211,58 +239,96 @@ class WrapperEntry(_Entry):
 class Budget(_Entry):
     """A length that prompts are padded to, stated as a number."""
 
-    chars: int | None = Field(default=None, ge=1)
-    tokens: int | None = Field(default=None, ge=1)
+    chars: int | None = None
+    tokens: int | None = None
 
-    @model_validator(mode="after")
-    def _one_unit(self) -> Self:
-        if (self.chars is None) == (self.tokens is None):
-            raise ValueError("expected {chars: N} or {tokens: N}")
-        return self
+
+def _label(address: object) -> object:
+    """The label of a model that is given none."""
+    if not isinstance(address, str) or not address.strip():
+        return "model"  # the address itself is refused
+    target = address.strip()
+    with suppress(BackendError):  # an unknown scheme is refused at the address
+        target = canonical_address(address).partition(":")[2]
+    return Path(target).stem if target.lower().endswith(".gguf") else target or address
 
 
 def _model(value: object) -> object:
-    return {"model": value} if isinstance(value, str) else value
+    return {"model": value} if isinstance(value, str) else _entry(value, "a model's address")
 
 
 def _task(value: object) -> object:
     if not isinstance(value, str):
-        return value
-    return {"file": value} if value.lower().endswith(DATA_SUFFIXES) else {"name": value}
+        return _entry(value, "a task's name, a data file")
+    looks_like_a_file = "/" in value or re.search(r"\.[A-Za-z0-9]{1,8}$", value)
+    return {"file": value} if looks_like_a_file else {"name": value}
 
 
 def _wrapper(value: object) -> object:
     if not isinstance(value, str):
-        return value
+        return _entry(value, "a wrapper's name")
     if value not in FAMILIES:
-        raise ValueError(f"unknown wrapper {value!r}: expected {', '.join(FAMILIES)}, or a mapping")
+        known = ", ".join(FAMILIES)
+        meant = near(value, FAMILIES)
+        raise ValueError(f"unknown wrapper {value!r}: expected {known}, or a mapping{meant}")
     return WrapperEntry.of(family(value))
+
+
+def _entry(value: object, or_else: str) -> object:
+    if isinstance(value, Mapping | BaseModel):
+        return value
+    raise ValueError(f"expected {or_else} or a mapping, got {got(value)}")
+
+
+def _budget(value: object) -> object:
+    if isinstance(value, Budget) or value in ("none", "task", "example"):
+        return value
+    if isinstance(value, Mapping):
+        value = {k: v for k, v in value.items() if v is not None}  # as a stored one is spelled
+        length = next(iter(value.values()), None)
+        whole = isinstance(length, int) and not isinstance(length, bool)
+        if len(value) == 1 and value.keys() <= {"chars", "tokens"} and whole:
+            if 1 <= length <= MAX_LENGTH:  # type: ignore[operator]
+                return value
+            raise ValueError(f"expected a length from 1 to {MAX_LENGTH:,}, got {got(value)}")
+    raise ValueError(f"expected {BUDGET_FORMS}, got {got(value)}")
 
 
 class Study(_Entry):
     """One declared experiment: models × tasks × wrappers × examples × seeds × decoding modes."""
 
-    name: str = "study"
-    models: tuple[Annotated[ModelEntry, BeforeValidator(_model)], ...] = Field(min_length=1)
-    tasks: tuple[Annotated[TaskEntry, BeforeValidator(_task)], ...] = Field(min_length=1)
-    wrappers: tuple[Annotated[WrapperEntry, BeforeValidator(_wrapper)], ...] = Field(
-        default=FAMILIES, min_length=1, validate_default=True
-    )
-    examples: int = Field(default=200, ge=1)
+    name: Name = "study"
+    models: Annotated[
+        tuple[Annotated[ModelEntry, BeforeValidator(_model)], ...],
+        list_of("model addresses or mappings"),
+    ] = Field(min_length=1)
+    tasks: Annotated[
+        tuple[Annotated[TaskEntry, BeforeValidator(_task)], ...],
+        list_of("task names, data files or mappings"),
+    ] = Field(min_length=1)
+    wrappers: Annotated[
+        tuple[Annotated[WrapperEntry, BeforeValidator(_wrapper)], ...],
+        list_of("wrapper names or mappings"),
+    ] = Field(default=FAMILIES, min_length=1, validate_default=True)
+    examples: Count = 200
     """Examples per task; a task with fewer rows gives all it has."""
-    sample_seed: int = 0
-    seeds: int = Field(default=1, ge=1)
+    sample_seed: Whole = 0
+    seeds: Count = 1
     """Repeats of every prompt, with seed 0 … seeds - 1."""
-    decoding: tuple[Mode, ...] = Field(default=("free",), min_length=1)
-    max_tokens: int = Field(default=24, ge=1)
-    temperature: float = Field(default=0.0, ge=0, le=5)
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    stop: tuple[str, ...] = ()
-    budget: Literal["none", "task", "example"] | Budget = "example"
+    decoding: Annotated[tuple[Mode, ...], list_of("free and constrained")] = Field(
+        default=("free",), min_length=1
+    )
+    max_tokens: Count = Field(default=24, le=MAX_LENGTH)
+    temperature: Number = Field(default=0.0, ge=0, le=5)
+    top_p: Number = Field(default=1.0, gt=0, le=1)
+    stop: Annotated[tuple[str, ...], list_of("texts")] = ()
+    budget: Annotated[Literal["none", "task", "example"] | Budget, BeforeValidator(_budget)] = (
+        "example"
+    )
     budget_unit: Literal["chars", "tokens"] = "chars"
     level: Level = "normalized"
     """Extraction level of the tables that a run prints."""
-    matched_threshold: float = Field(default=0.05, ge=0)
+    matched_threshold: Number = Field(default=0.05, ge=0)
     """Largest relative spread of prompt tokens over wrappers in the matched subset."""
 
     @model_validator(mode="after")
@@ -283,10 +349,29 @@ class Study(_Entry):
         Raises:
             StudyError: Names the first key at fault and what would be right.
         """
+        if not isinstance(data, Mapping):
+            raise StudyError(f"{source}: expected a mapping of study keys, got {got(data)}")
         try:
             return cls.model_validate(dict(data))
         except ValidationError as error:
             raise StudyError(f"{source}: {explain(error, cls)}") from None
+        except WrapperError as error:
+            raise WrapperError(f"{source}: {error}") from None
+
+    @classmethod
+    def stored(cls, text: str, run: Path) -> Study:
+        """The study that a run's store keeps as JSON.
+
+        Raises:
+            RunError: It is not one that this version reads.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise RunError(
+                f"{run}: the run's study cannot be read ({explain(error, cls)}): the store is "
+                "damaged or was made by another version of formatspan"
+            ) from None
 
     @classmethod
     def from_file(cls, path: Path | str, overrides: Mapping[str, Any] | None = None) -> Study:
@@ -295,9 +380,11 @@ class Study(_Entry):
         Raises:
             StudyError: The file cannot be read, or a key is wrong.
         """
+        if not isinstance(path, Path | str):
+            raise StudyError(f"expected the path of a study file, got {got(path)}")
         path = Path(path)
         data = read_yaml(path)
-        return cls.build({**_rooted(data, path.parent), **(overrides or {})}, str(path))
+        return cls.build({**_rooted(data, path), **(overrides or {})}, str(path))
 
     @classmethod
     def preset(cls, name: str, overrides: Mapping[str, Any] | None = None) -> Study:
@@ -307,7 +394,8 @@ class Study(_Entry):
             StudyError: There is no such preset, or an override is wrong.
         """
         if name not in preset_names():
-            raise StudyError(f"unknown preset {name!r}: expected {', '.join(preset_names())}")
+            known, meant = ", ".join(preset_names()), near(str(name), preset_names())
+            raise StudyError(f"unknown preset {name!r}: expected {known}{meant}")
         data = read_yaml(Path(__file__).parent / "presets" / f"{name}.yaml")
         return cls.build({**data, **(overrides or {})}, f"preset {name}")
 
@@ -331,16 +419,20 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda n: n != "demo"))
 
 
-def _rooted(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _rooted(data: Mapping[str, Any], source: Path) -> dict[str, Any]:
     """Data files named in a study file are relative to that file."""
     tasks = data.get("tasks")
     if not isinstance(tasks, list):
         return dict(data)
-    return {**data, "tasks": [_rooted_task(task, folder) for task in tasks]}
+    return {**data, "tasks": [_rooted_task(task, source) for task in tasks]}
 
 
-def _rooted_task(task: object, folder: Path) -> object:
-    entry = _task(task)
-    if isinstance(entry, Mapping) and isinstance(entry.get("file"), str):
-        return {**entry, "file": str((folder / Path(entry["file"]).expanduser()).resolve())}
-    return task
+def _rooted_task(task: object, source: Path) -> object:
+    entry = _task(task) if isinstance(task, str | Mapping) else task
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("file"), str):
+        return task
+    try:
+        path = (source.parent / Path(entry["file"]).expanduser()).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a loop of links, an unknown ~user
+        raise StudyError(f"{source}: tasks: {entry['file']!r}: {error}") from None
+    return {**entry, "file": str(path)}

@@ -49,6 +49,9 @@ def extract(
         >>> extract("**B**", contract="letter_only", kind="choice", labels="ABCD").value
         'B'
     """
+    if not isinstance(text, str):
+        raise StudyError(f"text: expected a reply as text, got {type(text).__name__}")
+    _check_texts(finish_reason=finish_reason, question=question)
     if level not in get_args(Level):
         raise StudyError(f"level {level!r}: expected {_one_of(get_args(Level))}")
     space = answer_space(kind, labels=labels, options=options)
@@ -65,6 +68,8 @@ def answer_space(
     """
     if kind not in get_args(Kind):
         raise StudyError(f"kind {kind!r}: expected {_one_of(get_args(Kind))}")
+    _check_labels("labels", labels)
+    _check_labels("options", options)
     if kind != "choice":
         return AnswerSpace(kind)
     texts = tuple(options.values()) if isinstance(options, Mapping) else tuple(options or ())
@@ -82,9 +87,24 @@ def answer_space(
 def _contract(contract: str | Contract) -> Contract:
     if isinstance(contract, Contract):
         return contract
-    if contract not in CONTRACTS:
+    if not isinstance(contract, str) or contract not in CONTRACTS:
         raise WrapperError(f"contract {contract!r}: expected {_one_of(CONTRACTS)}, or a Contract")
     return CONTRACTS[contract]
+
+
+def _check_texts(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None and not isinstance(value, str):
+            raise StudyError(f"{name}: expected text or None, got {type(value).__name__}")
+
+
+def _check_labels(name: str, given: object) -> None:
+    """Labels and options are texts: in a row, or the letters of one text, or by label."""
+    items = [*given, *given.values()] if isinstance(given, Mapping) else given
+    if items is None:
+        return
+    if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):
+        raise StudyError(f"{name}: expected a list of texts, got {given!r}")
 
 
 def _one_of(names: Sequence[str] | Mapping[str, Contract]) -> str:

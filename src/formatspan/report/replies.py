@@ -146,7 +146,7 @@ def planned_study(store: Store) -> Study:
     planned = store.meta("study")
     if planned is None:
         raise RunError(f"{store.path}: the run was never planned: run its study first")
-    return Study.model_validate_json(planned)
+    return Study.stored(planned, store.path)
 
 
 def text_of(store: Store, key: Sequence[object]) -> tuple[str | None, str | None]:

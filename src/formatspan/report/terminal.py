@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from formatspan.analysis import Analysis
     from formatspan.folder import Run
-    from formatspan.records import Example
+    from formatspan.records import Example, Kind
     from formatspan.show import ShownPrompt
     from formatspan.tasks.task import TaskData
 
@@ -38,11 +38,18 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     if not rows:
         console.print("nothing has been asked yet", markup=False)
         return
-    console.print(_models(rows, analysis))
-    for row in rows:
+    # A model without replies would be a table of dashes: say so instead.
+    silent, heard = [r for r in rows if not r["replies"]], [r for r in rows if r["replies"]]
+    if heard:
+        console.print(_models(heard, analysis))
+    for row in heard:
         console.print(_wrappers(row, analysis))
         console.print(_tasks(row, analysis))
-    console.print(_legend(), markup=False, style="dim")
+    for row in silent:
+        text = f"{_label(row)}: no reply yet to {count(row['requested'])} requests"
+        console.print(Text(text), soft_wrap=True)
+    if heard:
+        console.print(_legend(), markup=False, style="dim")
 
 
 def print_levels(analyses: Sequence[Analysis], console: Console) -> None:
@@ -56,7 +63,9 @@ def print_levels(analyses: Sequence[Analysis], console: Console) -> None:
         ("FSI", "r"),
         ("PSI", "r"),
     )
-    rows = [(a.level, row) for a in analyses for row in a.models.to_dicts()]
+    rows = [(a.level, row) for a in analyses for row in a.models.to_dicts() if row["replies"]]
+    if not rows:
+        return
     for level, row in sorted(rows, key=lambda pair: _label(pair[1])):
         span = f"{percent(row['wrapper_low'])} to {percent(row['wrapper_high'])}"
         spans = (points(row["fsi"]), points(row["psi"]))
@@ -251,10 +260,13 @@ def print_prompt(data: TaskData, example: Example, shown: ShownPrompt, console: 
         Text(f"{prompt.chars} characters, {prompt.pad_chars} of them padding; {tokens}"),
         style="dim",
     )
-    console.print(Text(f"contract: {_contract(shown)}", style="dim"), soft_wrap=True)
+    contract = f"contract: {_contract(shown, data.task.kind)}"
+    console.print(Text(contract, style="dim"), soft_wrap=True)
 
 
-def _contract(shown: ShownPrompt) -> str:
+def _contract(shown: ShownPrompt, kind: Kind) -> str:
     contract = shown.contract
     where = "any text, then the line " if contract.preamble else ""
-    return f"{contract.shape}; {where}" + " or ".join(map(repr, shown.replies))
+    replies = " or ".join(plain(repr(text)) for text in shown.replies)
+    any_number = "a number, such as " if kind == "number" else ""
+    return f"{contract.shape}; {where}{any_number}{replies}"

@@ -14,6 +14,7 @@ taken verbatim.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -42,6 +43,10 @@ INSTRUCTIONS: dict[Kind, str] = {
 
 NO_CLUSTER = "\0"
 """Stands for a missing cluster until all clusters are known."""
+
+
+MISSING = frozenset(("nan", "null", "none", "<na>"))
+"""What data-frame tools write for a missing cluster; taken as a name, it would join such rows."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +87,16 @@ class Layout:
             return golds.choice(found, answer, self.answer_is, column)
         if self.kind == "boolean":
             return golds.boolean(answer, self.words, column)
-        return golds.number(answer, column)
+        return golds.written_number(answer, column)
 
     def _cluster(self, row: Row) -> str | None:
         column = self.fields["cluster"]
         if column not in row:
             return None
         cluster = rows.key(row[column], column)
-        return NO_CLUSTER if cluster is None else cluster
+        if cluster is None or cluster.strip().casefold() in MISSING:
+            return NO_CLUSTER
+        return cluster
 
 
 def file_task(
@@ -146,7 +153,7 @@ def options(value: object, field: str) -> Options:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RowError(field, f"expected a JSON list of texts, got {value!r}") from error
     if isinstance(value, Mapping):
         if {"text", "label"} == set(value):
@@ -178,7 +185,8 @@ def infer_kind(numbered: Iterable[Numbered], fields: Mapping[str, str], source: 
         if not kinds:
             raise DataError(
                 f"neither a truth value nor a number like the rows before: {answer!r}; "
-                f"state kind, or give {fields['options']!r} for a choice",
+                "state kind (number for amounts such as $5), or give "
+                f"{fields['options']!r} for a choice",
                 source=source,
                 line=line,
                 field=fields["answer"],
@@ -190,7 +198,9 @@ def _fields(columns: Mapping[str, str] | None) -> dict[str, str]:
     renamed = dict(columns or {})
     unknown = sorted(set(renamed) - set(FIELDS))
     if unknown:
-        raise StudyError(f"columns: expected some of {', '.join(FIELDS)}, got {unknown[0]!r}")
+        meant = difflib.get_close_matches(unknown[0], FIELDS, n=1)
+        hint = f", did you mean {meant[0]!r}?" if meant else ""
+        raise StudyError(f"columns: expected some of {', '.join(FIELDS)}, got {unknown[0]!r}{hint}")
     fields = {field: renamed.get(field, field) for field in FIELDS}
     if len(set(fields.values())) < len(fields):
         raise StudyError(f"columns: two of {', '.join(FIELDS)} are read from one column")

@@ -1,7 +1,8 @@
 """Gold answers: from what a data file holds to a typed answer.
 
-Deliberately strict and apart from extraction: a gold answer is written by whoever made the
-file, so a doubtful one is an error in the file and never something to be read leniently.
+Deliberately strict: a gold answer is written by whoever made the file, so a doubtful one is an
+error in the file and never something to be read leniently. Only the numbers of a user's file
+may be dressed as those of replies may at the level normalized.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ NUMBER = re.compile(
     r"-?(?:0|[1-9][0-9]{0,2}(?:,[0-9]{3})+|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 )
 """A gold number: thousands separators may stand, leading zeros may not (007 is a code)."""
+
+_LEADING_ZERO = re.compile(r"\D*0[0-9]")
+_DECIMAL_COMMA = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|[0-9]\.[0-9]{3},")
 
 WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
@@ -52,6 +56,35 @@ def number(value: object, field: str = "answer") -> int | float:
     if not re.search(r"[.eE]", plain):
         return int(plain)
     return number(float(plain), field)
+
+
+def written_number(value: object, field: str = "answer") -> int | float:
+    """A number as a user's file writes it: read as a reply would be, at the level normalized.
+
+    So a currency sign, thousands separators, a unit and a percent sign may stand: ``$1,200``,
+    ``1 200 km``, ``45%`` (which is 45).
+
+    Raises:
+        RowError: It is no number, or one that can be read in two ways.
+    """
+    if not isinstance(value, str) or NUMBER.fullmatch(value.strip()) or not value.strip():
+        return number(value, field)
+    from formatspan.extraction import extract  # slow to start, and seldom needed here
+
+    found = extract(value, contract="bare", kind="number").value
+    if isinstance(found, str) or found is None or _LEADING_ZERO.match(value):
+        raise RowError(
+            field, f"expected a number such as 18, -2.5, $1,200 or 45%, got {value!r}{_why(value)}"
+        )
+    return found
+
+
+def _why(value: str) -> str:
+    if _DECIMAL_COMMA.search(value):
+        return ": its comma may part thousands or decimals: write a point before decimals"
+    if _LEADING_ZERO.match(value):
+        return ": with its leading zero it looks like a code"
+    return ""
 
 
 def boolean(value: object, words: tuple[str, str] | None = None, field: str = "answer") -> bool:

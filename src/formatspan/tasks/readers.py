@@ -15,6 +15,9 @@ from typing import Any, NamedTuple, NoReturn
 from formatspan.errors import DataError
 from formatspan.tasks.task import Row
 
+MAX_VALUE = 100_000_000
+"""Characters of one value in a CSV file."""
+
 
 class Numbered(NamedTuple):
     """A row and where it stands."""
@@ -35,9 +38,10 @@ def read(path: Path) -> Iterator[Numbered]:
     if reader is None:
         known = ", ".join(sorted(READERS))
         raise DataError(f"expected a file ending in {known}", source=str(path))
-    if not path.is_file():
-        raise DataError("no such file", source=str(path))
     try:
+        if not path.is_file():
+            what = "is a folder; expected a file" if path.is_dir() else "no such file"
+            raise DataError(what, source=str(path))
         yield from reader(path)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", source=str(path)) from error
@@ -65,6 +69,7 @@ def read_jsonl(path: Path) -> Iterator[Numbered]:
 
 def read_csv(path: Path) -> Iterator[Numbered]:
     """A header, then one row a record; a quoted value may hold line breaks."""
+    csv.field_size_limit(MAX_VALUE)  # the module's own limit is less than a long passage
     reader = csv.reader((text for _, text in _lines(path)), strict=True)
     header: list[str] | None = None
     start = 1
@@ -130,6 +135,11 @@ def _records(reader: Any, path: Path) -> Iterator[list[str]]:  # noqa: ANN401 - 
 
 
 def _header(record: list[str], path: Path) -> list[str]:
+    other = next((mark for mark in ";\t|" if len(record) == 1 and mark in record[0]), None)
+    if other is not None:
+        raise DataError(
+            f"expected commas between the columns, found {other!r}", source=str(path), line=1
+        )
     seen: set[str] = set()
     for name in record:
         if not name.strip() or name in seen:

@@ -61,6 +61,11 @@ def length(rendered: Rendered, tokenizer: CountsTokens | None) -> int:
     return tokenizer.count(rendered.padded("")) if tokenizer else rendered.chars
 
 
+def tolerance(tokenizer: CountsTokens | None) -> int:
+    """By how much a prompt may exceed its budget."""
+    return TOKEN_TOLERANCE if tokenizer else 0
+
+
 def pad(rendered: Rendered, budget: int | None, tokenizer: CountsTokens | None) -> Padded:
     """Pad to ``budget`` characters, or tokens where a tokenizer is given; None pads nothing.
 
@@ -84,7 +89,7 @@ def _finish(rendered: Rendered, padding: str, tokenizer: CountsTokens | None) ->
 
 def _pad_tokens(rendered: Rendered, budget: int, tokenizer: CountsTokens) -> Padded:
     unpadded = tokenizer.count(rendered.padded(""))
-    if unpadded > budget + TOKEN_TOLERANCE:
+    if unpadded > budget + tolerance(tokenizer):
         raise TooLong(unpadded, "tokens", budget)
     best: Padded | None = None
     for unit in TOKEN_UNITS:

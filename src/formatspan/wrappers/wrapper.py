@@ -1,8 +1,9 @@
 """A wrapper: message templates and the contract of the reply, both plain data.
 
-Templates are Jinja2 in a sandbox and see ``instruction``, ``context``, ``question``,
-``options`` (each with ``label``, empty where the option's text is asked for, and ``text``),
-``answer`` and ``quoted_answer`` (the answer vocabulary, bare and as JSON) and ``padding``.
+Templates are Jinja2 in a sandbox (`formatspan.wrappers.sandbox`) and see ``instruction``,
+``context``, ``question``, ``options`` (each with ``label``, empty where the option's text is
+asked for, and ``text``), ``answer`` and ``quoted_answer`` (the answer vocabulary, bare and as
+JSON) and ``padding``.
 Values are filled in verbatim: a template never escapes, strips or repeats content.
 """
 
@@ -11,23 +12,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
-
-from jinja2 import StrictUndefined, Template, TemplateError
-from jinja2.exceptions import SecurityError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from formatspan.contracts import Contract, Form
 from formatspan.errors import WrapperError
 from formatspan.records import Kind, Message, labels
+from formatspan.wrappers.sandbox import fill
 
 SLOT = "\U0010ffff"
 """Stands for the padding while a template is rendered: a noncharacter, so never in a text."""
-
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +117,6 @@ def _values(content: Content) -> dict[str, Any]:
 
 def _fill(name: str, source: str, values: Mapping[str, Any]) -> str:
     try:
-        return _template(source).render(values)
-    except (RecursionError, MemoryError, OverflowError) as error:
-        raise WrapperError(f"wrapper {name!r}: template: needs too much memory") from error
-    except (TemplateError, SecurityError, TypeError, ValueError, ArithmeticError) as error:
-        raise WrapperError(f"wrapper {name!r}: template: {error}") from error
-
-
-@lru_cache(maxsize=256)
-def _template(source: str) -> Template:
-    return _ENVIRONMENT.from_string(source)
+        return fill(source, values)
+    except WrapperError as error:
+        raise WrapperError(f"wrapper {name!r}: template: {error}") from None
