@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -93,8 +94,19 @@ def test_a_longer_wrapper_does_not_fit_a_budget_in_use(
     small_study: StudyOf, tmp_path: Path
 ) -> None:
     run(small_study(wrappers=["plain"]), out=tmp_path / "r")
-    with pytest.raises(StudyError, match=r"wrapper 'json': the prompt needs \d+ chars"):
+    fault = r"10 prompts under 'json' do not fit.*the longest needs (\d+) chars.*--fresh"
+    with pytest.raises(StudyError, match=fault) as caught:
         run(small_study(wrappers=["json"]), out=tmp_path / "r")
+    found = re.search(fault, str(caught.value))
+    assert found is not None
+    roomy = small_study(wrappers=["plain"], budget={"chars": int(found[1])})
+    run(roomy, out=tmp_path / "roomy")
+    with_json = small_study(wrappers=["json"], budget={"chars": int(found[1])})
+    assert run(with_json, out=tmp_path / "roomy").asked == 10, "the length named is enough"
+    tight = small_study(wrappers=["json"], budget={"chars": int(found[1]) - 1})
+    with pytest.raises(StudyError, match=r"the length that the study states"):
+        run(tight, out=tmp_path / "tight")
+    assert not (tmp_path / "tight").exists()
 
 
 def test_a_cache_shares_replies_but_not_between_models(

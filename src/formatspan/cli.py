@@ -30,7 +30,13 @@ class _Interrupted(FormatspanError):
 class _Commands(TyperGroup):
     """The commands; Ctrl-C comes out of them as `_Interrupted`."""
 
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - Typer names no type of its own
+    def make_context(self, *args: Any, **keys: Any) -> Any:  # noqa: ANN401 - Typer's own types
+        try:
+            return super().make_context(*args, **keys)  # loads what reads the arguments
+        except KeyboardInterrupt:
+            raise _Interrupted from None
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - Typer's own types
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -106,7 +112,7 @@ def main() -> None:
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
-def _refuse_usage(error: Any) -> NoReturn:  # noqa: ANN401 - Typer names no type of its own
+def _refuse_usage(error: Any) -> NoReturn:  # noqa: ANN401 - Typer's own types
     """A mistake in the flags as one line; called without a command, the help."""
     context = getattr(error, "ctx", None)
     message: str = error.format_message()

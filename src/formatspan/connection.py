@@ -109,5 +109,22 @@ class _Connection(sqlite3.Connection):
     """What errors name."""
 
     def cursor(self, factory: Any = _Cursor) -> Any:  # noqa: ANN401 - as sqlite3 has it
-        """A cursor; ``execute`` and its like of the connection make theirs here too."""
+        """A cursor whose errors name the file."""
         return super().cursor(factory)
+
+    # sqlite3's own short cuts make plain cursors.
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 - passed on as they are
+        """As of a cursor."""
+        cursor: sqlite3.Cursor = self.cursor().execute(*args)
+        return cursor
+
+    def executemany(self, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 - passed on as they are
+        """As of a cursor."""
+        cursor: sqlite3.Cursor = self.cursor().executemany(*args)
+        return cursor
+
+    def executescript(self, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 - passed on
+        """As of a cursor."""
+        cursor: sqlite3.Cursor = self.cursor().executescript(*args)
+        return cursor

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+CODE = 130
+"""Exit code, as a shell gives it to what SIGINT ended."""
 RESUMING = ("run",)
 """Commands that go on where they stopped."""
 
@@ -15,4 +17,4 @@ def leave(args: Sequence[str]) -> NoReturn:
     resumes = next((a for a in args if not a.startswith("-")), "") in RESUMING
     going_on = "; the same command goes on where it stopped" if resumes else ""
     sys.stderr.write(f"interrupted{going_on}\n")
-    raise SystemExit(130)
+    raise SystemExit(CODE)

@@ -61,7 +61,7 @@ def _sentence(problem: Problem, model: type[BaseModel]) -> str:
 
 def _unknown(loc: Sequence[int | str], root: type[BaseModel]) -> str:
     """An unknown key, the one that may be meant, and all that are known there."""
-    wrong, here = str(loc[-1]), _model_at(loc[:-1], root)
+    wrong, here = str(loc[-1]), _model_at(loc[:-1], root) or root
     known = keys_of(here)
     meant = near(wrong, known)
     if not meant and wrong in root.model_fields and here is not root:
@@ -79,12 +79,13 @@ def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
     return (*model.model_fields, *further)
 
 
-def _model_at(loc: Sequence[int | str], root: type[BaseModel]) -> type[BaseModel]:
-    here = root
+def _model_at(loc: Sequence[int | str], root: type[BaseModel]) -> type[BaseModel] | None:
+    """The kind of mapping that stands at ``loc``; None where any keys may stand."""
+    here: type[BaseModel] | None = root
     for part in loc:
-        field = here.model_fields.get(part) if isinstance(part, str) else None
+        field = here.model_fields.get(part) if here and isinstance(part, str) else None
         if field is not None:
-            here = next(_models_in(field.annotation), here)
+            here = next(_models_in(field.annotation), None)
     return here
 
 
@@ -115,7 +116,7 @@ def _text_expected(problem: Problem, _: type[BaseModel]) -> str:
 
 def _mapping_expected(problem: Problem, root: type[BaseModel]) -> str:
     here = _model_at(problem["loc"], root)
-    with_keys = f" with some of {', '.join(keys_of(here))}" if here is not root else ""
+    with_keys = f" with some of {', '.join(keys_of(here))}" if here else ""
     return f"expected a mapping{with_keys}, got {got(problem['input'])}"
 
 
@@ -128,7 +129,9 @@ def _choice_expected(problem: Problem, _: type[BaseModel]) -> str:
 
 def _limit(words: str, name: str) -> Callable[[Problem, type[BaseModel]], str]:
     def say(problem: Problem, _: type[BaseModel]) -> str:
-        return f"expected {words} {problem['ctx'][name]:,}, got {got(problem['input'])}"
+        limit = problem["ctx"][name]
+        whole = int(limit) if limit == int(limit) else limit
+        return f"expected {words} {whole:,}, got {got(problem['input'])}"
 
     return say
 

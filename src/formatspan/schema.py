@@ -58,8 +58,8 @@ MIGRATIONS: tuple[str, ...] = (_FIRST + GENERATIONS,)
 """Step ``i`` brings schema version ``i`` to ``i + 1``; never edited once released."""
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the store to the current schema, or say why it cannot be.
+def refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of a store, 0 for an empty file; nothing is written.
 
     Raises:
         RunError: The file is no store of this program, or was written by a newer version.
@@ -73,7 +73,16 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
             f"{path}: the store has schema {version}, this version of formatspan reads up to "
             f"{len(MIGRATIONS)}: upgrade formatspan"
         )
-    for step in range(version, len(MIGRATIONS)):
+    return int(version)
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the store to the current schema, or say why it cannot be.
+
+    Raises:
+        RunError: The file is no store of this program, or was written by a newer version.
+    """
+    for step in range(refuse_foreign(connection, path), len(MIGRATIONS)):
         connection.executescript(
             f"BEGIN IMMEDIATE; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; "
             f"PRAGMA application_id = {APPLICATION_ID}; COMMIT;"

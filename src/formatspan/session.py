@@ -24,7 +24,7 @@ from formatspan.growth import merge
 from formatspan.planning import described, load_tasks, open_models, write_plan
 from formatspan.records import Example
 from formatspan.runner import Job, Lane, Progress, Runner
-from formatspan.store import Pending, Store, check_cache
+from formatspan.store import Pending, Store, check_cache, check_store
 from formatspan.study import Study
 
 
@@ -82,6 +82,7 @@ def run(
     data = _path(data_dir, "data_dir") if data_dir else None
     shared = _path(cache, "cache") if cache is not None else None
     hears = listener or Silent()
+    check_store(folder.store)
     if shared is not None:
         check_cache(shared, folder.store)
     aside = None

@@ -28,7 +28,13 @@ from formatspan.records import (
     Prompt,
     as_jsonable,
 )
-from formatspan.schema import APPLICATION_ID, GENERATIONS, MIGRATIONS, migrate
+from formatspan.schema import (
+    APPLICATION_ID,
+    GENERATIONS,
+    MIGRATIONS,
+    migrate,
+    refuse_foreign,
+)
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _COLUMNS = tuple(f.name for f in fields(Generation))
@@ -71,6 +77,7 @@ class Store:
         """
         connection = connect(path)
         try:
+            refuse_foreign(connection, path)  # whose journal is left as it is
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             migrate(connection, path)
@@ -332,6 +339,21 @@ def check_cache(cache: Path, store: Path) -> None:
         connection.close()
     if tables and "generations" not in tables:
         raise RunError(f"{cache}: a database, but not a cache of formatspan")
+
+
+def check_store(path: Path) -> None:
+    """Refuse a file that stands where a run's store would be; nothing is written.
+
+    Raises:
+        RunError: It is there, and no store.
+    """
+    if path.exists():
+        writable_file(path, "the store")
+        connection = connect(path, read_only=True)
+        try:
+            refuse_foreign(connection, path)
+        finally:
+            connection.close()
 
 
 def _check_is_there(path: Path) -> None:

@@ -25,7 +25,7 @@ from pydantic import (
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.table import canonical_address
 from formatspan.errors import BackendError, RunError, StudyError, WrapperError
-from formatspan.mistakes import explain, got, near
+from formatspan.mistakes import explain, got, keys_of, near
 from formatspan.records import Kind, Level, Message, Mode, Sampling
 from formatspan.study_file import read_yaml, write_yaml
 from formatspan.study_values import (
@@ -215,7 +215,8 @@ class WrapperEntry(_Entry):
             return data
         if "template" in data and "messages" in data:
             raise ValueError("expected 'template' or 'messages', not both")
-        if "template" not in data and "messages" not in data:
+        known = keys_of(cls)
+        if "template" not in data and "messages" not in data and all(k in known for k in data):
             raise ValueError("expected 'template', or 'messages' with roles and contents")
         if "template" in data:
             if not isinstance(data["template"], str):

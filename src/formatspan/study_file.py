@@ -15,12 +15,15 @@ import yaml
 
 from formatspan.errors import StudyError
 
-MAX_BYTES = 10_000_000
+MAX_BYTES = 1_000_000
 """A larger file is not a study."""
+MAX_DEPTH = 50
+"""Brackets inside each other; the parser's time grows with their square."""
 MAX_NODES = 100_000
 """Values in a file, those that aliases repeat counted as often as they are repeated."""
 
 _BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float"))
+_MERGE = "tag:yaml.org,2002:merge"
 _REPLACED = (_BOOL, _INT, _FLOAT, "tag:yaml.org,2002:timestamp")
 _RULES = (
     (_BOOL, re.compile(r"true|True|TRUE|false|False|FALSE"), "tTfF"),
@@ -38,6 +41,14 @@ _RULES = (
 
 class _Loader(yaml.SafeLoader):
     """Safe YAML that refuses a key given twice instead of taking the last."""
+
+    def fetch_flow_collection_start(self, kind: Any) -> None:  # noqa: ANN401 - of PyYAML
+        """An opening bracket, unless it is one too many."""
+        if self.flow_level >= MAX_DEPTH:
+            raise yaml.MarkedYAMLError(
+                problem="brackets nested too deeply", problem_mark=self.get_mark()
+            )
+        super().fetch_flow_collection_start(kind)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -58,6 +69,8 @@ for _tag, _pattern, _first in _RULES:
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
+        if key_node.tag == _MERGE:
+            continue
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str | int | float):
             raise yaml.MarkedYAMLError(problem="a key is no text", problem_mark=key_node.start_mark)
@@ -182,5 +195,7 @@ def _yaml_problem(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    if problem.startswith("Exceeds the limit"):
+        problem = "a number with too many digits"
     hint = ": indent with spaces, not tabs" if "'\\t'" in problem else ""
     return f"{where}{problem}{hint}"
