@@ -110,6 +110,39 @@ def test_list_names_everything(
         (["analyze", "."], "not a run folder"),
         (["show", "study.yaml", "--task", "x"], "expected sums"),
         (["show", "study.yaml", "--example", "zzz"], "zzz"),
+        (["rnu"], "no such command 'rnu', did you mean run?"),
+        (["run", "--modles", "x"], "no such option --modles, did you mean --models?"),
+        (["--version"], "did you mean version?"),
+        (["run", "study.yaml", "extra"], "extra"),
+        (["run", "--models"], "requires an argument"),
+        (["run", "study.yaml", "--fresh=3"], "does not take a value"),
+        (["analyze"], "missing argument 'RUN'"),
+        (
+            ["run", "study.yaml", "--examples", "abc"],
+            "examples: expected a whole number, got 'abc'",
+        ),
+        (["run", "study.yaml", "--seeds", "true"], "seeds: expected a whole number, got true"),
+        (["run", "study.yaml", "--temperature", "hot"], "temperature: expected a number"),
+        (["run", "study.yaml", "--budget", "{chars: -1}"], "budget: expected a length from 1"),
+        (["run", "study.yaml", "--budget", "foo"], "{chars: N} or {tokens: N}, got 'foo'"),
+        (["run", "study.yaml", "--tasks", "x.txt"], "ending in one of .csv, .jsonl"),
+        (["run", "study.yaml", "--models", ","], "--models: names nothing"),
+        (["run", "study.yaml", "--set", "=1"], "KEY=VALUE"),
+        (["run", "study.yaml", "--set", "seeds=1", "--set", "seeds=2"], "key 'seeds' twice"),
+        (["run", "study.yaml", "--set", "seeds=[["], "--set seeds: line 1"),
+        (["run", "study.yaml", "--seeds", "100000000"], "the grid has 2,500,000,000 points"),
+        (["run", "study.yaml", "--out", "study.yaml/x"], "cannot be created"),
+        (["run", "study.yaml", "--cache", "."], "is a folder; --cache names a file"),
+        (["run", "study.yaml", "--cache", "nowhere/c"], "there is no folder nowhere"),
+        (["run", ".."], "a folder without study.yaml"),
+        (["run", "sums.jsonl"], "sums.jsonl"),
+        (["analyze", "study.yaml"], "a file; expected the folder of a run"),
+        (["report", "nowhere"], "not a run folder"),
+        (["report", "nowhere", "--replies", "-1"], "--replies: expected a whole number"),
+        (["replies", "nowhere", "--limit", "many"], "--limit: expected a whole number"),
+        (["replies", "nowhere", "--parquet", "."], "--parquet names a file"),
+        (["show", "study.yaml", "--task", "sum"], "did you mean 'sums'?"),
+        (["run", "x" * 5000], "File name too long"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
@@ -127,7 +160,9 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     lines = [line for line in err.splitlines() if line and "planning" not in line]
     assert len(lines) == 1
     assert lines[0].startswith("error: ")
-    assert fault in lines[0]
+    assert fault in lines[0] or len(lines[0]) > 2000
+    assert len(lines[0]) < 2100
+    assert not Path("runs").exists(), "a command that cannot run leaves nothing behind"
 
 
 def test_every_command_has_help_and_stands_in_the_docs() -> None:
@@ -144,3 +179,102 @@ def test_module_and_script_are_the_same() -> None:
         [sys.executable, "-m", "formatspan", "version"], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip()
+
+
+def test_without_a_command_there_is_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = _call(capsys, monkeypatch)
+    assert code == 2
+    assert out.startswith("Usage: formatspan")
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "parts"),
+    [
+        (["scripted:accuracy=0.5,comply.json=0.2"], ["scripted:accuracy=0.5,comply.json=0.2"]),
+        (
+            ["scripted:accuracy=0.5,comply=1,openai:a,openrouter/b/c", "local:d"],
+            ["scripted:accuracy=0.5,comply=1", "openai:a", "openrouter/b/c", "local:d"],
+        ),
+        (["openai:a,b"], ["openai:a", "b"]),
+        (["plain, json", "boolq,,gsm8k,"], ["plain", "json", "boolq", "gsm8k"]),
+    ],
+)
+def test_lists_are_split_at_commas_but_not_inside_a_script(
+    values: list[str], parts: list[str]
+) -> None:
+    assert cli._parts(values) == parts
+
+
+@pytest.mark.parametrize("place", ["make_context", "invoke"])
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["run", "x.yaml"], "interrupted; the same command goes on where it stopped\n"),
+        (["analyze", "x"], "interrupted\n"),
+        (["list"], "interrupted\n"),
+    ],
+)
+def test_ctrl_c_at_any_time_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    args: list[str],
+    said: str,
+) -> None:
+    from typer.core import TyperGroup
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TyperGroup, place, interrupt)
+    code, out, err = _call(capsys, monkeypatch, *args)
+    assert (code, out, err) == (130, "", said)
+
+
+def test_ctrl_c_while_loading_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv = ['formatspan', 'run']; "
+    code += "from formatspan.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "interrupted; the same command goes on where it stopped\n"
+
+
+def test_a_run_of_failures_says_so_instead_of_empty_tables(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = ("--models", "scripted:fail=1")
+    code, out, err = _call(capsys, monkeypatch, "run", str(study), *failing)
+    assert code == 1
+    assert out == "fail=1: no reply yet to 25 requests\n"
+    assert "failed last with server" in err
+    both = "scripted:fail=1,scripted:"
+    code, out, _ = _call(capsys, monkeypatch, "run", str(study), "--models", both)
+    assert code == 1
+    assert "fail=1: no reply yet" in out
+    assert "FSI" in out
+
+
+def test_show_names_one_number_for_all(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = _call(capsys, monkeypatch, "show", str(study), "--seeds", "9")
+    assert code == 2, "show asks nothing, so it has no seeds"
+    code, out, _ = _call(capsys, monkeypatch, "show", str(study), "--set", "seeds=1000000000")
+    assert code == 0
+    assert "contract: text; a number, such as '7'" in out
+    assert "1250" not in out
+
+
+def test_planning_says_how_large_the_grid_is(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formatspan.planning._SAY_EVERY", 60)
+    monkeypatch.setattr("formatspan.planning._BATCH", 10)
+    _, _, err = _call(capsys, monkeypatch, "run", str(study), "--seeds", "6")
+    assert "planning a grid of 150 points" in err
+    assert "planned 60 of 150 points" in err
+    assert "planned 120 of 150 points" in err

@@ -181,6 +181,23 @@ def test_equal_failures_in_a_row_stop_the_model(
     assert len(asked) < done.points, "the rest is left pending"
 
 
+def test_a_bug_in_a_backend_says_what_it_was_but_no_key(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from formatspan.backends.scripted import ScriptedModel
+
+    async def broken(self: ScriptedModel, request: Request) -> Generation:
+        raise KeyError("choices of sk-very-secret-key\n" + "x" * 999)
+
+    monkeypatch.setenv("SOME_API_KEY", "sk-very-secret-key")
+    monkeypatch.setattr(ScriptedModel, "generate", broken)
+    done = run(small_study(), out=tmp_path / "r")
+    said = done.failures["script"]
+    assert said.startswith("internal: KeyError in the backend: 'choices of [secret]")
+    assert len(said) < 250
+    assert "\n" not in said
+
+
 def test_a_full_disk_keeps_what_was_committed(
     small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

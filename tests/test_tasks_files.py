@@ -383,3 +383,96 @@ def test_strata(tmp_path: Path) -> None:
     assert load_rows(tmp_path, row, stratify="level").task.stratify == "level"
     assert load_rows(tmp_path, row, stratify=False).task.stratify is None
     assert "others are level, subject" in str(refused(tmp_path, row, stratify="topic"))
+
+
+# Numbers as people write them, and texts that look like something else
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("$1,200", 1200),
+        ("-$5", -5),
+        ("1,200.50 USD", 1200.5),
+        ("45%", 45),
+        ("5 apples", 5),
+        ("3.5 kg", 3.5),
+        ("1 200", 1200),
+        ("€ 7", 7),
+        ("18", 18),
+        ("1e3", 1000.0),
+    ],
+)
+def test_stated_numbers_may_be_dressed(tmp_path: Path, written: str, value: float) -> None:
+    rows = [{"question": "q", "answer": written}]
+    assert load_rows(tmp_path, *rows, kind="number").examples[0].gold == value
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("1.200,50", "write a point before decimals"),
+        ("12,5", "write a point before decimals"),
+        ("5 or 6", "expected a number such as"),
+        ("3 to 5", "expected a number such as"),
+        ("5k", "expected a number such as"),
+        ("007", "looks like a code"),
+        ("nan", "expected a number such as"),
+        ("five", "expected a number such as"),
+    ],
+)
+def test_doubtful_numbers_are_refused_where_they_stand(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    row = {"question": "q", "answer": written}
+    error = refused(tmp_path, {"question": "q", "answer": 1}, row, kind="number")
+    assert (error.line, error.field) == (2, "answer")
+    assert said in str(error)
+    assert written in str(error)
+
+
+def test_dressed_numbers_are_not_inferred(tmp_path: Path) -> None:
+    error = refused(tmp_path, {"question": "q", "answer": "5 apples"})
+    assert "state kind (number" in str(error)
+
+
+def _csv(folder: Path, text: str, **settings: Any) -> TaskData:  # noqa: ANN401 - as file_task's
+    path = folder / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+    return file_task(path, **settings)
+
+
+def test_csv_clusters_that_are_missing_are_not_shared(tmp_path: Path) -> None:
+    cells = ["a", "a", "nan", "NaN", "", " ", "None", "null", "NA", "nano"]
+    text = "question,answer,cluster\n" + "".join(f"q,1,{cell}\n" for cell in cells)
+    clusters = [e.cluster for e in _csv(tmp_path, text).examples]
+    assert clusters[:2] == ["a", "a"]
+    assert clusters[-2:] == ["NA", "nano"]
+    assert len(set(clusters)) == len(cells) - 1
+
+
+def test_csv_cells_stay_as_they_are_written(tmp_path: Path) -> None:
+    text = (
+        "id,question,answer,options,code,note\n"
+        '007,q,nan,"[""nan"", ""1.50"", ""007""]",0012,nan\n'
+        '7,q,007,"[""7"", ""1.50"", ""007""]",1e3,1.50\n'
+    )
+    first, second = _csv(tmp_path, text).examples
+    assert (first.id, first.options, first.gold) == ("007", ("nan", "1.50", "007"), "A")
+    assert first.metadata == {"code": "0012", "note": "nan"}
+    assert (second.id, second.gold) == ("7", "C")
+    assert second.metadata == {"code": "1e3", "note": "1.50"}
+
+
+def test_csv_with_other_separators_and_long_values(tmp_path: Path) -> None:
+    for mark in ";\t|":
+        with pytest.raises(DataError, match="expected commas between the columns"):
+            _csv(tmp_path, f"question{mark}answer\nq{mark}1\n")
+    data = _csv(tmp_path, f"question,answer,context\nq,1,{'x' * 200_000}\n")
+    assert len(data.examples[0].context) == 200_000
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").mkdir()
+    with pytest.raises(DataError, match="is a folder"):
+        file_task(tmp_path / "x.csv")

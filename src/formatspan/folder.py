@@ -68,10 +68,11 @@ class RunFolder:
             raise RunError(f"{self.path}: is a file; --out names the run's folder")
         if not self.path.is_dir() or self.store.exists():
             return
-        strange = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
-        if set(strange) - {STUDY_NAME}:
+        strange = {p.name for p in self.path.iterdir() if not p.name.startswith(".")}
+        strange.discard(STUDY_NAME)
+        if strange:
             raise RunError(
-                f"{self.path}: holds {sorted(strange)[0]!r} but no {STORE_NAME}: "
+                f"{self.path}: holds {min(strange)!r} but no {STORE_NAME}: "
                 "--out needs a new or empty folder, or that of a run"
             )
 
