@@ -17,10 +17,10 @@ class Told:
         self.now, self.text = 0.0, io.StringIO()
         self.shown = Shown(Console(file=self.text, width=160), clock=lambda: self.now)
 
-    def at(self, seconds: float, **counts: int) -> str:
+    def at(self, seconds: float, *, done: int, asked: int, failed: int = 0) -> str:
         self.now = seconds
         before = len(self.text.getvalue())
-        self.shown.progress("m", Progress(total=100, **counts))
+        self.shown.progress("m", Progress(total=100, done=done, asked=asked, failed=failed))
         return self.text.getvalue()[before:].strip()
 
 

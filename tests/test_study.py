@@ -116,7 +116,8 @@ def test_a_run_grows() -> None:
             {"models": [{"model": "scripted:", "system": "Be brief."}]},
             r"models\[scripted:\].system",
         ),
-        ({"budget": "task"}, "budget"),
+        ({"budget": "task"}, "budget: example there, task here"),
+        ({"budget": {"chars": 900}}, r"budget: example there, \{'chars': 900\} here"),
     ],
 )
 def test_a_changed_parameter_is_refused_by_name(keys: dict[str, Any], fault: str) -> None:

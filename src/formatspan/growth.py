@@ -35,7 +35,7 @@ def merge(old: Study, new: Study) -> Study:
         RunError: ``new`` changes a parameter of what exists; names every such key.
     """
     changed = [
-        f"{key}: {getattr(old, key)!r} there, {getattr(new, key)!r} here"
+        f"{key}: {_plain(getattr(old, key))} there, {_plain(getattr(new, key))} here"
         for key in _changed_keys(old, new)
     ]
     changed += [c for key in ENTRY_LISTS for c in _changed_entries(key, old, new)]
@@ -56,6 +56,11 @@ def _changed_keys(old: Study, new: Study) -> list[str]:
     grows = (*ENTRY_LISTS, *COUNTS, *FREE, "decoding")
     keys = [key for key in Study.model_fields if key not in grows]
     return [key for key in keys if getattr(old, key) != getattr(new, key)]
+
+
+def _plain(value: object) -> str:
+    """A value as a study file has it."""
+    return str(value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value)
 
 
 def _changed_entries(key: str, old: Study, new: Study) -> list[str]:

@@ -211,7 +211,8 @@ async def _ask(backend: Backend, job: Job) -> Generation | Failure:
 
 def _said(error: Exception) -> str:
     """What a backend's bug says, clipped, without the keys that the environment holds."""
-    keys = [Secret(value) for name, value in os.environ.items() if _KEY_NAME.search(name)]
+    found = (value for name, value in os.environ.items() if _KEY_NAME.search(name))
+    keys = [Secret(value) for value in found if value.isascii()]
     # Redacted before it is clipped: half a key would not be known for one.
     text = " ".join(Redactor(keys).text(str(error)).split())[:SAID_CHARS]
     return f"{type(error).__name__} in the backend" + (f": {text}" if text else "")
