@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from formatspan.contracts import AnswerSpace
+from formatspan.extraction.denial import denied_after, denied_before
 from formatspan.extraction.hits import Hit, agree
 from formatspan.extraction.normalise import WORD, key, normal
 
@@ -33,9 +34,10 @@ _TOO_COMMON = frozenset(
         "they",
     )
 )
-_NEGATED = re.compile(
-    r"(?:\bnot|n't|\bneither|\bnor|\bnever|\bexcept|\brather than|\binstead of|\bthan|"
-    r"\bunlike|\bwithout)\s+(?:(?:the|an?|in|be|as|really|by)\s+)?$",
+_PRAISED = re.compile(
+    r"[*_\"')\]]{0,4}\s{1,3}(?:is|are|was|would be|must be|seems)\s{1,3}"
+    r"(?:(?:clearly|definitely|therefore|thus|probably|the|most|my)\s{1,3}){0,3}"
+    r"(?:correct|right|best|answer|likely|plausible|appropriate)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"(?:the|an?)\s+", re.IGNORECASE)
@@ -88,16 +90,23 @@ class Options:
         return Hit(self._keys[self._matched(match)], *match.span()) if match else None
 
     def alone(self, text: str) -> Hit | None:
-        """The one option whose text occurs in ``text``; a conflict if several do."""
+        """The one option whose text occurs in ``text``; a conflict if several do.
+
+        One that is called correct counts before those only named.
+        """
         if not self._keys:
             return None
-        found = []
+        found, praised = [], []
         for match in self._search_pattern().finditer(text):
             folded = self._matched(match)
-            negated = _NEGATED.search(text, max(0, match.start() - 30), match.start())
-            if not negated and folded not in _TOO_COMMON and folded not in self._labels:
-                found.append(Hit(self._keys[folded], *match.span()))
-        hit = agree(found)
+            if folded in _TOO_COMMON or folded in self._labels:
+                continue
+            if denied_before(text, match.start()) or denied_after(text, match.end()):
+                continue
+            found.append(Hit(self._keys[folded], *match.span()))
+            if _PRAISED.match(text, match.end()):
+                praised.append(found[-1])
+        hit = agree(praised or found)
         if hit and hit.value and text[hit.start : hit.end].strip("-.0123456789") == "":
             return hit if _only_number(text, hit) else None
         return hit
