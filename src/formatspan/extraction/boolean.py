@@ -7,7 +7,7 @@ import re
 from formatspan.contracts import Contract
 from formatspan.extraction.denial import denied_before
 from formatspan.extraction.hits import Finding, Hit, agree
-from formatspan.extraction.normalise import ALNUM, ENDED, WORD, peel_item
+from formatspan.extraction.normalise import ENDED, peel_item
 from formatspan.records import Answer
 
 _PLAIN = {"yes": True, "no": False, "true": True, "false": False}
@@ -34,7 +34,7 @@ _ADVERB = (
 )
 _JOIN = r"\s{0,3}(?:or|and|/)\s{0,3}"
 _ECHO = re.compile(
-    rf"(?<![A-Za-z])(?:(?:(?:the )?answer\s?(?:is|:|=)\s?)?(?:both|either)\s|(?:the )?answer\s?(?:is|:|=)\s?)?"
+    r"(?<![A-Za-z])(?:(?:the )?answer\s?(?:is|:|=)\s?)?(?:(?:both|either)\s)?"
     rf"(?:true{_JOIN}false|false{_JOIN}true|yes{_JOIN}no|no{_JOIN}yes)(?![A-Za-z])[?:.]?",
     re.IGNORECASE,
 )
@@ -44,14 +44,14 @@ _HEDGE = re.compile(
     r"hard to say|not clear|would be(?! an? (?:\w+ )?(?:yes|no)\b)|partially|partly|sometimes|"
     r"(?:don't|do not|doesn't|does not|can't|cannot) (?:think|believe|agree|see)|unlikely|"
     r"no (?:evidence|reason|indication|proof|way|sign)|"
-    r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )(?<!\bbeyond )(?<!\bbeyond a )(?<!\bany )doubt)\b|\?",
+    r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )(?<!\bbeyond )(?<!\bbeyond a )(?<!\bany )"
+    r"doubt(?:ful)?)\b|\?",
     re.IGNORECASE,
 )
-_UN = (
-    r"(?:not|never|hardly|barely|scarcely|no longer|far from|anything but|in no way|by no means)"
-)
+_UN = r"(?:not|never|hardly|barely|scarcely|no longer|far from|anything but|in no way|by no means)"
 _IMPOSSIBLE = re.compile(
-    r"(?:(?:\bcan(?:no|')t|\bcan not|\bcould not|\bcouldn't|\bwon't)\s+(?:possibly\s+)?|"
+    r"(?:(?:\bnot|n't|\bcannot|\bnever)\s+(?:possibly\s+)?"
+    r"(?:(?:appear|seem|prove|turn out)\s+to\s+)?|"
     r"\bnot (?:the case|so) that (?:[\w']+\s){0,4})$",
     re.IGNORECASE,
 )
@@ -76,7 +76,7 @@ _SURELY = (
     r"very likely|likely|probably|oh|well|ok|okay|sure),?\s)"
 )
 _CLAUSE = re.compile(
-    r"(?:^|[\n.!?;:,]|(?<![A-Za-z])(?:so|therefore|thus|hence|says?|is|think|believe|but|then|actually|"
+    r"(?:^|[\n.!?;:,]|(?<![A-Za-z])(?:so|therefore|thus|hence|says?|answer|is|think|believe|but|then|actually|and(?=\salso)|"
     r"(?:is|it's|that's|be)\s(?:an?|the)(?:\s(?:firm|clear|definite|resounding|big))?)[,:]?)"
     rf"[\s*_\"'(>✅✔☑❌✗✘👉→]{{0,6}}{_SURELY}{{0,2}}"
     r"(?P<word>yes|no|true|false|yep|nope|correct|incorrect|wrong)"
@@ -133,6 +133,9 @@ class BooleanReader:
         match = self._word.fullmatch(text, start, end)
         if match:
             return self._hit(match)
+        words = set(text[start:end].casefold().split())
+        if len(words) == 1 and (value := self._plain.get(words.pop())) is not None:
+            return Hit(value, start, end)
         echo = _ECHO.fullmatch(text, start, end)
         return Hit(None, start, end) if echo else None
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from formatspan.extraction.hits import Hit, Reader
 
 _BRACE = re.compile(r"\\(?:boxed|fbox|framebox)\s?\{|\\.|[{}]", re.DOTALL)
-_LATEX = re.compile(r"\\(?:text\w{0,2}|math\w{2}|mbox|boxed|fbox)\{([^{}]*)\}|\\([$%#&_ ])|\\[,;!:]|\{(,)\}")
+_LATEX = re.compile(
+    r"\\(?:text\w{0,2}|math\w{2}|mbox|boxed|fbox)\{([^{}]*)\}|\\([$%#&_ ])|\\[,;!:]|\{(,)\}"
+)
 
 
 class Box(NamedTuple):

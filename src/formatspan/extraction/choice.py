@@ -30,6 +30,13 @@ _NOUN = re.compile(
 )
 
 
+_REASON = re.compile(
+    r"[)\]*_\"'.]{0,4}"
+    r"(?:,?\s{1,3}(?:because|since)|,\s{1,3}(?:as|not|rather than|instead of))(?!\w)",
+    re.IGNORECASE,
+)
+
+
 class ChoiceReader:
     """Reads a label of the space, or the text of one of its options."""
 
@@ -121,8 +128,11 @@ class ChoiceReader:
         if not head or not label or not re.match(r"[*_]{0,3}[)\].:][*_]{0,3}\s", head[2]):
             return None
         rest = text[head.end() : end]
-        if "\n" in rest or self._next.search(rest) or denied_after(text, head.end(1)):
+        if "\n" in rest or denied_after(text, head.end(1)):
             return None
+        following = self._next.search(rest)
+        if following:
+            return None if denied_after(rest, following.end() - 1) else Hit(None, start, end)
         own = self._labels.of(rest.strip(" .*_()\"'"))
         if (own and own != label) or self._or_else.match(rest):
             return Hit(None, start, end)  # "A: C" may stand for "Answer: C"
@@ -138,7 +148,9 @@ class ChoiceReader:
         named = self._options.opening(text, at)
         hit = self._labels.at(text, at)
         if hit is None:
-            several = self._labels.cluster(text, at) or self._labels.run(text, at, _line_end(text, at))
+            several = self._labels.cluster(text, at) or self._labels.run(
+                text, at, _line_end(text, at)
+            )
             return self._confirmed(text, named) or several
         if named and named.end > hit.end and not self._own_follows(text, hit):
             # The label is itself the first word of an option's text, as in "C major".
@@ -180,8 +192,17 @@ class ChoiceReader:
 
     def anywhere(self, text: str) -> Finding | None:
         """The label mentioned, or the option whose text is named alone."""
-        hit = mentions_of(self._labels).settle(text) or self._options.alone(text)
+        hit = self._reasoned(text)
+        hit = hit or mentions_of(self._labels).settle(text) or self._options.alone(text)
         return Finding(hit, explicit=_opens(text, hit)) if hit else None
+
+    def _reasoned(self, text: str) -> Hit | None:
+        """The label or option text that opens the reply and is then argued for."""
+        start, _ = peel(text, 0, len(text))
+        for hit in (self._labels.at(text, start), self._options.opening(text, start)):
+            if hit and _REASON.match(text, hit.end):
+                return hit
+        return None
 
 
 def _line_end(text: str, at: int) -> int:

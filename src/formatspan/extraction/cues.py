@@ -21,7 +21,11 @@ _MID = (
     r"(?:\s{1,3}(?:to|for|of|in|here|choice|option|letter|number|that|which|i|we|would|should|"
     r"richtig\w{0,2}|correct\w?|corre\w{2,5}|final\w?|bonne)(?=[\s:*])[^.:=\n?!]{0,60}?)?"
 )
-_FOREIGN = "antwort|respuesta|réponse|reponse|risposta|resposta|antwoord|svar|odpowiedź|ответ|cevap"
+_FOREIGN = (
+    "opción|opcion|opção|opzione|(?:richtige|korrekte)\\soption|option correcte|"
+    "antwort|respuesta|réponse|reponse|risposta|resposta|antwoord|svar|odpowiedź|"
+    "ответ|cevap"
+)
 _PRAISED = (
     r"(?:correct|right|best|final|chosen|selected|appropriate|most\s\w{1,14}|my)\s{1,3}"
     r"(?:choice|option|selection|solution|response|conclusion|alternative|letter|pick|one|verdict|"
@@ -40,8 +44,8 @@ _CJK = (
     r"|(?:应|應|故)?(?:选择|選擇|选(?![项項擇择])|選(?![項擇択]))"
 )
 _LINE_LABEL = (
-    r"^[ \t*_#>]{0,8}(?:final\s)?(?:choice|option|selection|result|conclusion|verdict|solution|"
-    rf"response|output|correct|label){_MARKS}:"
+    r"^[ \t*_#>]{0,8}(?:final\s)?(?:final|choice|option|selection|result|conclusion|verdict|"
+    rf"solution|response|output|correct|label){_MARKS}:"
 )
 _FORWARD = re.compile(
     rf"(?<![{WORD}-])(?:(?:answers?|ans\.?|{_FOREIGN}){_MID}{_LINK}|{_PRAISED}{_MID}{_LINK}|{_VERB}"
@@ -51,7 +55,8 @@ _FORWARD = re.compile(
 _DENIED = re.compile(
     r"\b(?:not|no|wrong|incorrect|bad|worst|least(?:\s\w{1,14})?|unlikely|false|another|other|"
     r"initial|previous|sample|example|"
-    r"his|her|their|student's|any|each|every|if the|whether the)\s+(?:the\s+|an?\s+)?$",
+    r"his|her|their|student's|any|each|every|if the|whether the)\s+(?:the\s+|an?\s+)?$|"
+    r"(?:不|不能|不应|不应该|不该|不可|不會|不会|别|別|没|沒|勿)$",
     re.IGNORECASE,
 )
 
@@ -139,6 +144,11 @@ def choice_cues(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
         re.compile(
             rf"(?<![{ALNUM}])(?:(?:we|let's){_CHOSE}|(?:i've|i have)\s(?:chosen|selected)){ENDED}",
             re.IGNORECASE,
+        ),
+        re.compile(
+            r"(?i:(?<![a-z])(?:think|guess|believe|say|it's|its|choose|pick)\s"
+            r"(?:it's\s|its\s|it is\s)?)"
+            rf"(?![ai]){label}\s{{0,3}}$"
         ),
         re.compile(
             r"(?P<label>" + labels_of(names).any + r")\s{0,2}(?:选项|選項)?\s{0,2}是?\s{0,2}"

@@ -23,13 +23,20 @@ _PRONOUN_GOES_ON = re.compile(
 _WORD_BEHIND = re.compile(rf"[ \t]+(?=[{WORD}])")
 _CLOSING = r"[)\]}.\"'*_`$\\]{0,6}"
 _LIST = (
-    rf"{_CLOSING}\s{{0,3}}(?:,\s{{0,3}}(?:and\s|or\s|&)?|[/&|]|\band\s|\bor\s|\bvs\.?\s|或|和|、)"
-    r"\s{0,3}"
+    rf"{_CLOSING}\s{{0,3}}(?:,\s{{0,3}}(?:and\s|or\s|&)?|[/&|]|\band\s|\bor\s|\bvs\.?\s|或|和|、|还是|還是)"
+    r"\s{0,3}(?:(?:maybe|perhaps|possibly|even)\s)?"
 )
 _NOUN = r"(?:(?:option|choice|answer|letter)\s+)?"
-_RUN_MARK = r"\s{0,3}(?:[,;/&|+]|-|—|and\b|or\b|to\b|through\b|或|和|、|と)\s{0,3}(?:(?:and|or)\s+)?|\s{1,3}"
+_RUN_MARK = (
+    r"\s{0,3}(?:[,;/&|+]|-|—|and\b|or\b|to\b|through\b|或|和|、|と)\s{0,3}(?:(?:and|or)\s+)?"
+    r"|\s{1,3}"
+)
 _LONGEST_RUN = 400
-_ROW_END = re.compile(r"[.;?!](?=\s|$)|\n")
+_ROW_END = re.compile(
+    r"[.;?!](?=\s|$)|\n|,?\s+(?=(?:so|thus|therefore|hence|I|(?:(?:the|final|correct|my|best)\s)*"
+    r"(?:answer|ans|solution|choice))\b)",
+    re.IGNORECASE,
+)
 _MAX_ROWS = 200
 
 
@@ -51,7 +58,8 @@ class Labels:
         letters = [n for n in labels if len(n) == 1 and n.isalpha() and n.isupper()]
         self._cluster = re.compile(rf"[{''.join(letters)}]{{2,6}}(?![{WORD}])") if letters else None
         self._marker = re.compile(
-            rf"^[ \t>*_-]{{0,8}}(?i:(?:options|choices):\s?)?[(\[]?(?i:(?:option|choice)\s)?({self.any})"
+            r"^[ \t>*_-]{0,8}(?i:(?:options|choices):\s?)?[(\[]?(?i:(?:option|choice)\s)?"
+            rf"({self.any})"
             r"[*_]{0,3}[)\].:][*_]{0,3}(?=[ \t]+\S|\s*\Z)",
             re.MULTILINE,
         )

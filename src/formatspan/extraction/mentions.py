@@ -16,12 +16,15 @@ from formatspan.extraction.normalise import ALNUM, UNBROKEN, WORD
 _CONCLUDES = re.compile(
     r"(?:\bso|\btherefore|\bthus|\bhence|\bthink|\bbelieve|\bsay|\bguess|\bis|\bbe|\bit's|\bbut|"
     r"\bthat's|\bwith|\bpick|\bchoose|\bselect|\bprefer|\bonly|\bdefinitely|\bcertainly|"
-    r"\bprobably|\blikely|\bsurely|\bclearly|\bobviously|\bundoubtedly|\bto|=>|->|→|所以|因此|只有)"
+    r"\bprobably|\blikely|\bsurely|\bclearly|\bobviously|\bundoubtedly|\bleaves|\bleaving|\bmeans|\bto|=>|->|→|所以|因此|只有)"
     r"[,:]?\s{0,3}"
     r"(?:(?:option|choice|answer|letter|the|it's|it is|definitely|probably|most likely)\s)*$",
     re.IGNORECASE,
 )
-_JOINS = re.compile(r"\b(?:and|or|both|either|between|versus|vs\.?)\s+$", re.IGNORECASE)
+_JOINS = re.compile(
+    r"\b(?:and|or|both|either|between|versus|vs\.?)\s+(?:(?:maybe|perhaps|possibly|even)\s+)?$",
+    re.IGNORECASE,
+)
 _CLAUSE_START = re.compile(r"(?:^|[\n.!?;:,—])[\s*_>✅✔☑👉➡→★-]*$")
 _MAX_TOKENS = 200
 """Only so many labels, the last, are weighed: a reply with more is not read for its prose."""
@@ -127,7 +130,8 @@ def _is_marked(before: str, match: re.Match[str]) -> bool:
 
 
 _AFTER_LABEL = re.compile(
-    r"\s(?:and|or|because|since|is|was|as|but|not|would|must|should|seems|looks|-|—)(?![A-Za-z])"
+    r"\s(?:(?:and|or|because|since|is|was|as|but|not|would|must|should|seems|looks|-|—|for sure|"
+    r"for certain|of course|obviously|probably|definitely|I think|I believe)(?![A-Za-z])|\()"
 )
 _ENDS = re.compile(r"[^\w\n]{0,6}(?:\n|\Z)")
 

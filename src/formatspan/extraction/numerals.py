@@ -23,7 +23,8 @@ _GROUPED = (
 _PLAIN = r"(?:\d+(?:\.\d+)?|\.\d+)"
 _NUMBER = rf"(?>(?:{_GROUPED}|{_PLAIN})(?:[eE][-+−]?\d{{1,4}}(?![{WORD}]))?)"
 _OPERATOR = (
-    r"(?:[ ]?(?:\*\*|[-+−*×÷/^x]|\\times|\\cdot|\\div)[ ]?|[ ](?:minus|plus|times)[ ]|:|—)\{?[-+−]?"
+    r"(?:[ ]?(?:\*\*|[-+−*×÷/^x]|\\times|\\cdot|\\div)[ ]?|[ ](?:minus|plus|times|:)[ ]|:|—)"
+    r"\{?[-+−]?"
 )
 TOKEN = re.compile(
     rf"{UNBROKEN}(?<![.])(?<!\d,)(?<!\d')(?:"
@@ -40,6 +41,8 @@ _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 
 _GOES_ON = re.compile(r"[.,:']\d|\^(?!\{?\\circ)|[ ]?(?:√|\\sqrt|π|\\pi(?![a-z]))")
 _EXPONENT = re.compile(r"\^[({]{0,2}$|√$|\\?sqrt(?:\[\d\])?[({]$|[A-Za-z)\]][ ]?[+*×÷][ ]?$")
 """What makes the digits behind it an exponent, a radicand or an operand, not a number."""
+_ELLIPSIS = re.compile(r"(?:\.{2,4}|…)[ ]?\d")
+_EITHER = re.compile(r"(?:±|\\pm|\+/-)[ ]?[$€£]?$")
 _SAID_SIGN = re.compile(
     r"(?:(?P<negative>negative)|(?:^|[=:(.,\n*]|\b(?:is|are|was|were|be|to|of|answer|equals?|"
     r"makes|gives|exactly|about)\b)[ ]?[*(\"]{0,3}minus)[ ]$",
@@ -107,6 +110,8 @@ def numeral(text: str, match: re.Match[str], floor: int = 0) -> Numeral | None:
     if _GOES_ON.match(text, end):
         # A version or a power is no number at all; a list is a compound.
         return None if text[end] in ".^ √π\\" else Numeral(None, start, end)
+    if _ELLIPSIS.match(text, end) or _EITHER.search(text, max(floor, start - 6), start):
+        return Numeral(None, start, end)
     value = _value(match)
     if value is _NOTHING:
         return None
