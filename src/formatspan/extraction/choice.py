@@ -148,10 +148,7 @@ class ChoiceReader:
         named = self._options.opening(text, at)
         hit = self._labels.at(text, at)
         if hit is None:
-            several = self._labels.cluster(text, at) or self._labels.run(
-                text, at, _line_end(text, at)
-            )
-            return self._confirmed(text, named) or several
+            return self._confirmed(text, named) or self._several(text, at)
         if named and named.end > hit.end and not self._own_follows(text, hit):
             # The label is itself the first word of an option's text, as in "C major".
             return named
@@ -159,6 +156,9 @@ class ChoiceReader:
             return None
         several = self._labels.listed(text, hit) or self._row(text, hit)
         return Hit(None, *hit[1:]) if several else hit
+
+    def _several(self, text: str, at: int) -> Hit | None:
+        return self._labels.cluster(text, at) or self._labels.run(text, at, _line_end(text, at))
 
     def _row(self, text: str, hit: Hit) -> bool:
         """Whether other labels and nothing else fill the rest of the line: "D C"."""
@@ -192,8 +192,8 @@ class ChoiceReader:
 
     def anywhere(self, text: str) -> Finding | None:
         """The label mentioned, or the option whose text is named alone."""
-        hit = self._reasoned(text)
-        hit = hit or mentions_of(self._labels).settle(text) or self._options.alone(text)
+        reasoned = self._reasoned(text)
+        hit = reasoned or mentions_of(self._labels).settle(text) or self._options.alone(text)
         return Finding(hit, explicit=_opens(text, hit)) if hit else None
 
     def _reasoned(self, text: str) -> Hit | None:

@@ -127,8 +127,9 @@ def choice_cues(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
         r"(?:fits|works|matches|makes)(?: (?:best|perfectly|(?:the )?(?:most )?sense))?"
         r"(?=\s{0,3}(?:[.!;,\n]|$|because|since|here))|it is(?=\s{0,3}(?:[.!,\n]|$))"
     )
+    no = "" if "no" in map(str.casefold, names) else "|no"
     corrects = (
-        r"(?:correction|actually|sorry|wait|i mean|scratch that|no|or rather)"
+        rf"(?:correction|actually|sorry|wait|i mean|scratch that|or rather{no})"
         r"[,:.!—-]{0,2}\s{1,3}"
         r"(?:(?:no|wait|it's|it is|that's|actually|rather|the answer is|i mean)[,:]?\s{1,3}){0,3}"
     )

@@ -16,7 +16,8 @@ _LINKS = (
     r"would|could|can|should|correct|right|best)\s+)*"
 )
 _DENIES = (
-    r"(?:(?:\bnot|\bcannot|n't|\bnever)(?:\s+(?!but|only|so|just|hard|that)\w+(?=\s))?|\bneither|\bnor|\bhardly|\bnone of|"
+    r"(?:(?:\bnot|\bcannot|n't|\bnever)(?:\s+(?!but|only|so|just|hard|that)\w+(?=\s))?|"
+    r"\bneither|\bnor|\bhardly|\bnone of|"
     r"\b(?:any|every)thing (?:but|except)|"
     r"\ball (?:but|except)|\bexcept(?: for)?|\bthan|\binstead of|\bagainst|\bunlike|\bwithout|"
     r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )(?<!\bbeyond )(?<!\bbeyond a )(?<!\bany )\bdoubt|"

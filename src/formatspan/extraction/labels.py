@@ -15,7 +15,8 @@ AFTER = rf"(?![{ALNUM}+#]|_+[{ALNUM}]|'[a-z]|-\w|\.[A-Za-z](?![{WORD}])|[.,:/]\d
 # Behind "A" these go on about the answer; any other word makes it an article. Fewer do behind "I".
 _GOES_ON = re.compile(
     r"(?:and|or|because|since|is|was|as|but|not|with|for|which|due|where|while|given|so|if|"
-    r"would|should|must|seems|who|that|has|have)\b(?!\s+(?:been|not been)\b)"
+    r"would|should|must|seems|who|that|has|have|oder|und|ist|ou|et|est|o|y|es)\b"
+    r"(?!\s+(?:been|not been)\b)"
 )
 _PRONOUN_GOES_ON = re.compile(
     r"(?:and|or|because|since|is|as|but|not|with|for|which|due|where|while|given|so)\b"
@@ -23,7 +24,7 @@ _PRONOUN_GOES_ON = re.compile(
 _WORD_BEHIND = re.compile(rf"[ \t]+(?=[{WORD}])")
 _CLOSING = r"[)\]}.\"'*_`$\\]{0,6}"
 _LIST = (
-    rf"{_CLOSING}\s{{0,3}}(?:,\s{{0,3}}(?:and\s|or\s|&)?|[/&|]|\band\s|\bor\s|\bvs\.?\s|或|和|、|还是|還是)"
+    rf"{_CLOSING}\s{{0,3}}(?:,\s{{0,3}}(?:and\s|or\s|&)?|[/&|]|\b(?:and|or|vs\.?|oder|und|ou|et|o|y)\s|或|和|、|还是|還是)"
     r"\s{0,3}(?:(?:maybe|perhaps|possibly|even)\s)?"
 )
 _NOUN = r"(?:(?:option|choice|answer|letter)\s+)?"

@@ -42,7 +42,7 @@ _GOES_ON = re.compile(r"[.,:']\d|\^(?!\{?\\circ)|[ ]?(?:√|\\sqrt|π|\\pi(?![a-
 _EXPONENT = re.compile(r"\^[({]{0,2}$|√$|\\?sqrt(?:\[\d\])?[({]$|[A-Za-z)\]][ ]?[+*×÷][ ]?$")
 """What makes the digits behind it an exponent, a radicand or an operand, not a number."""
 _ELLIPSIS = re.compile(r"(?:\.{2,4}|…)[ ]?\d")
-_EITHER = re.compile(r"(?:±|\\pm|\+/-)[ ]?[$€£]?$")
+_EITHER = re.compile(r"(?:±|\\pm|\+/-?)[ ]?[$€£]?$")
 _SAID_SIGN = re.compile(
     r"(?:(?P<negative>negative)|(?:^|[=:(.,\n*]|\b(?:is|are|was|were|be|to|of|answer|equals?|"
     r"makes|gives|exactly|about)\b)[ ]?[*(\"]{0,3}minus)[ ]$",

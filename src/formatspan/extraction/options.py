@@ -43,12 +43,16 @@ _PRAISED = re.compile(
 _ARTICLE = re.compile(r"(?:the|an?)\s+", re.IGNORECASE)
 
 
+_WORD_LENGTH = 3
+"""From this length on a label is a word, such as "positive", and read as its option's text."""
+
+
 class Options:
     """The texts of an answer space's options, looked up whole or searched for."""
 
     def __init__(self, labels: tuple[str, ...], texts: tuple[str, ...]) -> None:
         self._keys: dict[str, str | None] = {}
-        self._labels = {label.casefold() for label in labels}
+        self._labels = {label.casefold() for label in labels if len(label) < _WORD_LENGTH}
         own: dict[str, str] = {}
         for label, text in zip(labels, texts, strict=False):
             own[label] = folded = key(normal(text))
@@ -144,4 +148,5 @@ def _only_number(text: str, hit: Hit) -> bool:
 @lru_cache(maxsize=8192)
 def options_of(space: AnswerSpace) -> Options:
     """The option texts of an answer space, compiled once."""
-    return Options(space.labels, space.options)
+    words = all(len(label) >= _WORD_LENGTH and label.isalpha() for label in space.labels)
+    return Options(space.labels, space.options or (space.labels if words else ()))
