@@ -132,7 +132,9 @@ class ChoiceReader:
             return None
         following = self._next.search(rest)
         if following:
-            return None if denied_after(rest, following.end() - 1) else Hit(None, start, end)
+            same = self._labels.of(following[0].rstrip(").]:")) == label
+            denied = denied_after(rest, following.end() - 1)
+            return None if same or denied else Hit(None, start, end)
         own = self._labels.of(rest.strip(" .*_()\"'"))
         if (own and own != label) or self._or_else.match(rest):
             return Hit(None, start, end)  # "A: C" may stand for "Answer: C"

@@ -9,17 +9,20 @@ _REACH = 64
 
 _NOUN = r"(?:answers?|options?|choices?|candidates?|ones?)"
 _LINKS = (
-    r"(?:(?:the|an?|be|been|is|are|was|it|it's|that|this|to|for|of|in|by|as|if|whether|both|either|"
+    r"(?:(?:the|la|el|le|die|der|das|an?|be|been|is|are|was|it|it's|that|this|to|for|of|in|by|as|if|"
+    r"whether|both|either|"
     r"necessarily|really|definitely|clearly|actually|simply|likely|possibly|choose|choosing|pick|"
-    r"picking|select|selecting|say|saying|call|agree|made|go|going|with|use|using|take|answer|answering|"
+    r"picking|select|selecting|say|saying|call|agree|made|go|going|with|use|using|"
+    r"take|answer|answering|"
     r"option|options|choice|letter|think|believe|suppose|consider|accept|trust|recommend|suggest|"
     r"would|could|can|should|correct|right|best)\s+)*"
 )
+_NOT = r"(?:\bnot|\bcannot|n't|\bnever)"
 _DENIES = (
-    r"(?:(?:\bnot|\bcannot|n't|\bnever)(?:\s+(?!but|only|so|just|hard|that)\w+(?=\s))?|"
-    r"\bneither|\bnor|\bhardly|\bnone of|"
+    r"(?:\bneither|\bnor|\bhardly|\bnone of|\bnicht|\bno es|n'est pas|\bpas|\bnão é|\bnon è|\bне|"
     r"\b(?:any|every)thing (?:but|except)|"
-    r"\ball (?:but|except)|\bexcept(?: for)?|\bthan|\binstead of|\bagainst|\bunlike|\bwithout|"
+    r"\ball (?:but|except)|\bexcept(?: for)?|\binstead of|\brather than|\bagainst|\bunlike|"
+    r"\bwithout|"
     r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )(?<!\bbeyond )(?<!\bbeyond a )(?<!\bany )\bdoubt|"
     r"\bdisagree with|\bunlikely|\bimpossible|\bno (?:way|chance)|"
     r"\b(?:exclud|reject|discard|dismiss|avoid)\w*|\beliminat(?:e|es|ed|ing)|"
@@ -29,10 +32,18 @@ _DENIES = (
     rf"least(?:\s+\w{{1,14}})?|'s|his|her|their)\s+{_NOUN}\s+(?:is|are|was|were|would be)|"
     r"\b(?:least\s+\w{1,14}|worst)\s+(?:is|are|was|would be))"
 )
-_BEFORE = re.compile(rf"(?:{_DENIES}\s+{_LINKS}|\bno\s+)[\"'(\[*_]{{0,3}}$", re.IGNORECASE)
+_PLAINLY = r"\b(?:no|than)\s+(?:(?:the|an?)\s+)?"
+_OPENS = r"[\"'(\[*_]{0,3}$"
+_NOT_WORD = r"(?:\s+(?!but|only|so|just|hard|that)\w+(?=\s))?"
+_BEFORE = re.compile(
+    rf"(?:(?:{_NOT}{_NOT_WORD}|{_DENIES})\s+{_LINKS}|{_PLAINLY}){_OPENS}", re.IGNORECASE
+)
+_FIRMLY_BEFORE = re.compile(
+    rf"(?:(?:{_NOT}|{_DENIES})\s+{_LINKS}|{_PLAINLY}){_OPENS}", re.IGNORECASE
+)
 _MAY_DENY = re.compile(
-    r"no|n't|ne|hardly|but|whe|xcept|han|nst|unli|with|doubt|impo|rej|eli|dis|avo|rul|excl|wrong|incor|"
-    r"false|mist|untr|wors|poor|weak|impr|impl|other|least|'s|hi|her",
+    r"no|n't|ne|ni|pas|nã|не|hardly|but|whe|xcept|han|nst|unli|with|doubt|impo|rej|eli|dis|avo|"
+    r"rul|excl|wrong|incor|false|mist|untr|wors|poor|weak|impr|impl|other|least|'s|hi|her",
     re.IGNORECASE,
 )
 
@@ -53,7 +64,17 @@ AFTER = (
 )
 """What denies the words before it, as a pattern."""
 
-_AFTER = re.compile(rf"[)\]\"'*_`.$]{{0,4}}\s{{0,3}}{AFTER}", re.IGNORECASE)
+_GAP = r"[)\]\"'*_`.$]{0,4}\s{0,3}(?-i:(?![A-Z][a-z]))"  # "A) Don't …" is an option's text
+_AFTER = re.compile(_GAP + AFTER, re.IGNORECASE)
+_FIRMLY_AFTER = re.compile(
+    rf"{_GAP}(?:(?:(?:is|are|was|were|seems?|looks?|sounds?|(?:would|could|must|can|should) be)\b"
+    rf"(?:\s+{_ADVERBS})*\s*(?:wrong|incorrect|false|mistake|error\b|bad\b|worst|poor\b|least\b|"
+    r"unlikely|improbable|implausible|impossible|invalid|inaccurate|untrue|"
+    rf"not(?:\s+{_ADVERBS})*\s+(?:right|correct|true|answer|best|choice|option|it)\b)|"
+    r"(?:(?:is|was|are|were)n't|(?:can|could)(?:no|n')t be|can not be|could not be)"
+    rf"(?:\s+{_ADVERBS})*\s+(?:right|correct|true|answer|best|choice|option)\b)|\?\s{{0,2}}no\b)",
+    re.IGNORECASE,
+)
 
 
 def denied_before(text: str, at: int) -> bool:
@@ -65,3 +86,12 @@ def denied_before(text: str, at: int) -> bool:
 def denied_after(text: str, end: int) -> bool:
     """Whether the words behind ``end`` deny what ends there."""
     return _AFTER.match(text, end) is not None
+
+
+def firmly_denied(text: str, start: int, end: int) -> bool:
+    """Whether the words around ``text[start:end]`` deny just that, as an answer.
+
+    "Ryan didn't rise" is a statement about Ryan; "not Ryan" and "Ryan is wrong" leave him out.
+    """
+    window = text[max(0, start - _REACH) : start]
+    return _FIRMLY_BEFORE.search(window) is not None or _FIRMLY_AFTER.match(text, end) is not None

@@ -16,7 +16,8 @@ from formatspan.extraction.normalise import ALNUM, UNBROKEN, WORD
 _CONCLUDES = re.compile(
     r"(?:\bso|\btherefore|\bthus|\bhence|\bthink|\bbelieve|\bsay|\bguess|\bis|\bbe|\bit's|\bbut|"
     r"\bthat's|\bwith|\bpick|\bchoose|\bselect|\bprefer|\bonly|\bdefinitely|\bcertainly|"
-    r"\bprobably|\blikely|\bsurely|\bclearly|\bobviously|\bundoubtedly|\bleaves|\bleaving|\bmeans|\bist|\best(?: la)?|\bes(?: la)?|\bto|=>|->|→|所以|因此|只有)"
+    r"\bprobably|\blikely|\bsurely|\bclearly|\bobviously|\bundoubtedly|\bleaves|\bleaving|\bmeans|\bist|"
+    r"\best(?: la)?|\bes(?: la)?|\bto|=>|->|→|所以|因此|只有)"
     r"[,:]?\s{0,3}"
     r"(?:(?:option|choice|answer|letter|the|it's|it is|definitely|probably|most likely)\s)*$",
     re.IGNORECASE,

@@ -71,7 +71,9 @@ def beside(text: str, found: Numeral, *, cued: bool) -> Hit | None:
 def aside(text: str, found: Numeral) -> Hit | None:
     """A conflict with another number in brackets behind one that nothing points at."""
     other = _next(text, _ASIDE, found)
-    return Hit(None, found.start, other.end) if other and other.value != found.value else None
+    if not other or other.value in (None, found.value):
+        return None  # a sum in brackets says how the number came about
+    return Hit(None, found.start, other.end)
 
 
 def _next(text: str, pattern: re.Pattern[str], found: Numeral) -> Numeral | None:

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from formatspan.contracts import AnswerSpace
-from formatspan.extraction.denial import denied_after, denied_before
+from formatspan.extraction.denial import denied_after, denied_before, firmly_denied
 from formatspan.extraction.hits import Hit, agree
 from formatspan.extraction.normalise import WORD, key, normal
 
@@ -96,21 +96,27 @@ class Options:
     def alone(self, text: str) -> Hit | None:
         """The one option whose text occurs in ``text``; a conflict if several do.
 
-        One that is called correct counts before those only named.
+        One that is called correct counts before those only named. One that is merely said not
+        to do something is no answer, but the others are none either.
         """
         if not self._keys:
             return None
-        found, praised = [], []
+        found: list[Hit] = []
+        praised: list[Hit] = []
+        doubted: list[Hit] = []
         for match in self._search_pattern().finditer(text):
             folded = self._matched(match)
             if folded in _TOO_COMMON or folded in self._labels:
                 continue
+            hit = Hit(self._keys[folded], *match.span())
             if denied_before(text, match.start()) or denied_after(text, match.end()):
+                if not firmly_denied(text, *match.span()):
+                    doubted.append(hit)
                 continue
-            found.append(Hit(self._keys[folded], *match.span()))
+            found.append(hit)
             if _PRAISED.match(text, match.end()):
-                praised.append(found[-1])
-        hit = agree(praised or found)
+                praised.append(hit)
+        hit = agree(praised or (found and found + doubted))
         if hit and hit.value and text[hit.start : hit.end].strip("-.0123456789") == "":
             return hit if _only_number(text, hit) else None
         return hit
