@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
 from formatspan.contracts import Contract
 from formatspan.extraction.denial import denied_before
@@ -183,6 +184,9 @@ class BooleanReader:
         return None if filler else self._hit(match)
 
 
+_MOST = 100
+"""Only so many words of truth, the last and the opening one, are weighed."""
+
 _OPENING = re.compile(r"[\s*_`\"'(\[>#✅✔☑❌✗✘👉→-]{0,16}")
 
 
@@ -204,7 +208,7 @@ def _ends_clause(word: str, rest: str) -> bool:
 def _clauses(text: str) -> list[Hit]:
     """Words of truth that make up a clause of their own."""
     found = []
-    for match in _CLAUSE.finditer(text):
+    for match in deque(_CLAUSE.finditer(text), maxlen=_MOST):
         at = match.start("word")
         if not _ends_clause(match["word"], match["rest"]) or _impossible(text, match.start()):
             continue
@@ -216,7 +220,7 @@ def _clauses(text: str) -> list[Hit]:
 def _predicates(text: str) -> list[Hit]:
     """Statements that something is true or false, correct or wrong, with their negations."""
     found = []
-    for match in _PREDICATE.finditer(text):
+    for match in deque(_PREDICATE.finditer(text), maxlen=_MOST):
         verb = match[0][:6].casefold()
         negations = bool(match["not"]) + bool(match["also"])
         negations += verb.startswith(("not", "isn't", "aren't", "wasn't", "weren'"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
 from formatspan.extraction.amounts import OWN_UNIT, money
 from formatspan.extraction.denial import denied_before
@@ -33,6 +34,9 @@ _SUMS_UP = re.compile(
 _REASON = re.compile(
     rf"{OWN_UNIT}[*_]{{0,3}}(?:,?[ ](?:because|since)|,[ ]as)(?!\w)", re.IGNORECASE
 )
+_MOST = 100
+"""Only so many numbers of a line, the last, are weighed."""
+
 _BRACKETS = 80
 """How far before a number the bracket around it is looked for."""
 
@@ -67,9 +71,10 @@ def line_answer(text: str, start: int, end: int) -> Hit | None:
 def _meant(text: str, start: int, end: int) -> list[Numeral]:
     """The numbers that may be the answer: not denied, no list's index, no mere difference."""
     index = _INDEX.match(text, start, end)
+    last = deque(numerals(text, index.end() if index else start, end), maxlen=_MOST)
     named = [
         n
-        for n in numerals(text, index.end() if index else start, end)
+        for n in last
         if not _NOT_MEANT.search(text, max(start, n.start - 24), n.start)
         and not denied_before(text, n.start)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from functools import lru_cache
 
 from formatspan.contracts import AnswerSpace
@@ -42,6 +43,9 @@ _PRAISED = re.compile(
 )
 _ARTICLE = re.compile(r"(?:the|an?)\s+", re.IGNORECASE)
 
+
+_MOST = 100
+"""Only so many option texts, the last, are weighed."""
 
 _WORD_LENGTH = 3
 """From this length on a label is a word, such as "positive", and read as its option's text."""
@@ -104,7 +108,7 @@ class Options:
         found: list[Hit] = []
         praised: list[Hit] = []
         doubted: list[Hit] = []
-        for match in self._search_pattern().finditer(text):
+        for match in deque(self._search_pattern().finditer(text), maxlen=_MOST):
             folded = self._matched(match)
             if folded in _TOO_COMMON or folded in self._labels:
                 continue
@@ -116,10 +120,10 @@ class Options:
             found.append(hit)
             if _PRAISED.match(text, match.end()):
                 praised.append(hit)
-        hit = agree(praised or (found and found + doubted))
-        if hit and hit.value and text[hit.start : hit.end].strip("-.0123456789") == "":
-            return hit if _only_number(text, hit) else None
-        return hit
+        chosen = agree(praised or (found and found + doubted))
+        if chosen and chosen.value and not text[slice(*chosen[1:])].strip("-.0123456789"):
+            return chosen if _only_number(text, chosen) else None
+        return chosen
 
     def _search_pattern(self) -> re.Pattern[str]:
         if self._pattern is None:
