@@ -36,6 +36,7 @@ _FRAGMENTS = (
     '¦#### ¦\\boxed{¦}¦{¦{"answer": ¦"answer"¦"B"¦"42"¦true}¦: ¦, ¦[¦]¦"¦“¦”¦```¦```json\n¦<answer>'
     "¦</answer>¦<think>¦</think>¦<|im_end|>¦</s>¦12¦-3¦1,250¦2.5e3¦3/4¦6x7¦$¦%¦−¦ ¦\n¦\n\n¦.¦?¦!¦0"
     "¦Question: other?\n¦wrong¦correct¦答案¦：¦是¦选¦いいえ¦\u200b¦\ufeff¦\u00a0¦³¦½¦Ｂ¦\ud800¦\x00"
+    "¦ to ¦between ¦minus ¦ hours ¦m²¦don't think ¦cannot be ¦ it is¦option ¦maybe ¦\\fbox{¦_B_"
     "¦\\text{¦\\frac{3}{4}¦because ¦I'm sorry, but I can't help with that.¦<s>¦|"
 )
 FRAGMENTS = _FRAGMENTS.split("¦")
@@ -116,7 +117,8 @@ def test_the_written_reply_is_strict(contract: Contract, space: AnswerSpace) -> 
 _UNITS = (
     '{¦[¦ANSWER: ¦7¦9 ¦ ¦`¦\\boxed{¦{"¦{"a":[¦{"answer": ¦{"answer": "¦(¦A ¦B) ¦\n¦<think>¦is ¦not '
     "¦true ¦Answer: A\n¦A or ¦1 000 ¦1,¦1+¦*¦A) x\n¦Oslo ¦e\u0301¦\u0301¦\ufeff¦Ａ¦The answer ¦=1 "
-    '¦3/4 ¦{"answer": "B"} ¦{answer: "B"} ¦Q: a\n¦选¦答案¦yes or no ¦1 000¦<|¦[INST]¦“'
+    '¦3/4 ¦{"answer": "B"} ¦{answer: "B"} ¦Q: a\n¦选¦答案¦yes or no ¦1 000¦<|¦[INST]¦“¦not the ¦'
+    "does not ¦3 to ¦3, ¦5 h ¦2 of ¦(3 ¦A: x, ¦A & ¦A, B, C or D ¦option A: ¦no, ¦doubt it's ¦³¦±¦_"
 )
 UNITS = _UNITS.split("¦")
 

@@ -20,7 +20,7 @@ Answer = str | bool | int | float
 LEVELS: tuple[Level, ...] = ("strict", "normalized", "lenient")
 """The nested levels, from the most to the least demanding; ``paper`` stands outside."""
 
-EXTRACTOR_VERSION = "1"
+EXTRACTOR_VERSION = "2"
 """Raised whenever a reply may be read differently than before; stored with every analysis."""
 
 

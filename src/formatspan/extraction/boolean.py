@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
 from formatspan.contracts import Contract
+from formatspan.extraction.denial import denied_before
 from formatspan.extraction.hits import Finding, Hit, agree
-from formatspan.extraction.normalise import WORD, peel_item
+from formatspan.extraction.normalise import ENDED, peel_item
 from formatspan.records import Answer
 
 _PLAIN = {"yes": True, "no": False, "true": True, "false": False}
 _FOREIGN_TRUE = (
-    "はい|そうです|正しい|是|是的|对|對|正确|正確|예|네|да|oui|vrai|sí|verdadero|ja|wahr|richtig|"
+    "はい|そうです|正しい|是|是的|是这样|对|对的|對|對的|没错|正确|正確|예|네|да|oui|vrai|sí|verdadero|ja|wahr|richtig|"
     "sim|verdadeiro|vero"
 )
 _FOREIGN_FALSE = (
-    "いいえ|違います|間違い|否|不|不是|不对|不對|错|错误|錯誤|不正确|不正確|아니요|нет|non|faux|"
+    "いいえ|違います|間違い|否|不|不是|不是的|不对|不對|错|错的|错误|錯誤|不正确|不正確|아니요|아니오|нет|non|faux|"
     "falso|nein|falsch|não"
 )
 _WORDS = {
@@ -33,38 +35,57 @@ _ADVERB = (
 )
 _JOIN = r"\s{0,3}(?:or|and|/)\s{0,3}"
 _ECHO = re.compile(
-    rf"(?<![A-Za-z])(?:true{_JOIN}false|false{_JOIN}true|yes{_JOIN}no|no{_JOIN}yes)(?![A-Za-z])[?:.]?",
+    r"(?<![A-Za-z])(?:(?:the )?answer\s?(?:is|:|=)\s?)?(?:(?:both|either)\s)?"
+    rf"(?:true{_JOIN}false|false{_JOIN}true|yes{_JOIN}no|no{_JOIN}yes)(?![A-Za-z])[?:.]?",
     re.IGNORECASE,
 )
 _HEDGE = re.compile(
     r"\b(?:whether|if|may|might|could|possibly|perhaps|maybe|unsure|uncertain|unclear|depends|"
     r"not sure|not certain|cannot (?:say|tell|determine)|can't (?:say|tell|determine)|"
-    r"hard to say|not clear|would be|partially|partly|sometimes|"
-    r"(?:don't|do not|doesn't|does not|can't|cannot) (?:think|believe|agree|see)|doubt)\b|\?",
+    r"hard to say|not clear|would be(?! an? (?:\w+ )?(?:yes|no)\b)|partially|partly|sometimes|"
+    r"(?:don't|do not|doesn't|does not|can't|cannot) (?:think|believe|agree|see)|unlikely|"
+    r"no (?:evidence|reason|indication|proof|way|sign)|"
+    r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )(?<!\bbeyond )(?<!\bbeyond a )(?<!\bany )"
+    r"doubt(?:ful)?)\b|\?",
+    re.IGNORECASE,
+)
+_UN = r"(?:not|never|hardly|barely|scarcely|no longer|far from|anything but|in no way|by no means)"
+_IMPOSSIBLE = re.compile(
+    r"(?:(?:\bnot|n't|\bcannot|\bnever)\s+(?:possibly\s+)?"
+    r"(?:(?:appear|seem|prove|turn out)\s+to\s+)?|"
+    r"\bnot (?:the case|so) that (?:[\w']+\s){0,4})$",
     re.IGNORECASE,
 )
 _PREDICATE = re.compile(
     rf"(?<![A-Za-z])(?:is|are|was|were|it's|that's|this's|be|seems|sounds|remains|considered|isn't|aren't|"
-    rf"wasn't|weren't|not|hold|holds)(?P<not>\s+not)?\s+(?:{_ADVERB}|(?:a|the)\s+)*(?P<also>not\s+)?"
-    rf"(?P<word>true|false|correct|incorrect|right|wrong|accurate|inaccurate|untrue)(?![{WORD}-])"
-    r"(?!\s+(?:answer|option|choice|that|when|for|only)\s+(?:is|was)\b)",
+    rf"wasn't|weren't|not|hold|holds)(?P<not>\s+{_UN})?\s+(?:{_ADVERB}|(?P<article>an?|the)\s+)*(?P<also>{_UN}\s+)?"
+    rf"(?P<word>true|false|correct|incorrect|right|wrong|accurate|inaccurate|untrue){ENDED}(?!-)"
+    r"(?!\s+(?:answer|option|choice|that|when|for|only)\s+(?:is|was)\b|\s+to\s)"
+    r"(?(article)(?=[*_\"']{0,3}(?:\s+(?:statement|claim|assertion|one|answer|fact)\b|\s*(?:[.!,;:\n]|$))))",
     re.IGNORECASE,
 )
 _POSITIVE = frozenset(("true", "correct", "right", "accurate"))
+_MARKS = re.compile(r"""[\s:=*_`"'(\[{<$>~|#→-]{0,16}""")
 _LEAD = re.compile(
     r"""(?:[\s:=*_`"'(\[{<$>~|#→,-]{1,16}|\\[(\[]|\\(?:boxed|text\w{0,2}|math\w{2})\{"""
     r"""|(?:is|be|definitely|clearly|therefore|thus|most|likely|probably|simply|that|it|a|an|the|"""
     r"""this|statement|claim|answer|was|also|indeed)(?=[\s:*"'(])|是|は|为){0,8}+""",
     re.IGNORECASE,
 )
+_SURELY = (
+    r"(?:(?:also|definitely|certainly|absolutely|clearly|undoubtedly|surely|simply|most likely|"
+    r"very likely|likely|probably|oh|well|ok|okay|sure),?\s)"
+)
 _CLAUSE = re.compile(
-    r"(?:^|[\n.!?;:,]|(?<![A-Za-z])(?:so|therefore|thus|hence|say|is|think|believe|but|then|actually)[,:]?)"
-    r"[\s*_\"'(>]{0,6}(?P<word>yes|no|true|false|yep|nope|correct|incorrect|wrong)"
-    rf"(?![{WORD}]|-\w|'\w)(?=(?P<rest>[\s\S]{{0,12}}))",
+    r"(?:^|[\n.!?;:,]|(?<![A-Za-z])(?:so|therefore|thus|hence|says?|answer|is|think|believe|but|then|actually|and(?=\salso)|"
+    r"(?:is|it's|that's|be)\s(?:an?|the)(?:\s(?:firm|clear|definite|resounding|big))?)[,:]?)"
+    rf"[\s*_\"'(>✅✔☑❌✗✘👉→]{{0,6}}{_SURELY}{{0,2}}"
+    r"(?P<word>yes|no|true|false|yep|nope|correct|incorrect|wrong)"
+    rf"(?:{ENDED}|(?=_))(?!-\w|'\w)(?=(?P<rest>[\s\S]{{0,12}}))",
     re.IGNORECASE,
 )
 _ENDS = re.compile(
-    r"[*_\"')\]]{0,4}(?:$|[.!,;:\n—]|\s+[-—]|\s+(?:it|they|he|she|this|that|there|the|because|since|you|we|as|not|and)(?![A-Za-z]))",
+    r"[*_\"')\]}>]{0,4}(?:$|[.!,;:\n—<]|\s+[-—(]|\s+(?:it|they|he|she|this|that|there|the|because|since|you|we|as|not|and)(?![A-Za-z]))",
     re.IGNORECASE,
 )
 
@@ -82,8 +103,8 @@ class BooleanReader:
         self._words = {**_WORDS, **own}
         longest = sorted(self._words, key=len, reverse=True)
         self._word = re.compile(
-            rf"(?P<not>{_NOT}(?:the\s+)?)?(?P<word>{'|'.join(map(re.escape, longest))})"
-            rf"(?![{WORD}]|-\w|'\w)",
+            rf"(?P<not>{_NOT}(?:the\s+)?)?(?P<word>{'|'.join(map(_bounded, longest))})"
+            rf"{ENDED}(?!-\w|'\w)",
             re.IGNORECASE,
         )
 
@@ -113,6 +134,9 @@ class BooleanReader:
         match = self._word.fullmatch(text, start, end)
         if match:
             return self._hit(match)
+        words = set(text[start:end].casefold().split())
+        if len(words) == 1 and (value := self._plain.get(words.pop())) is not None:
+            return Hit(value, start, end)
         echo = _ECHO.fullmatch(text, start, end)
         return Hit(None, start, end) if echo else None
 
@@ -122,12 +146,15 @@ class BooleanReader:
 
     def after_cue(self, text: str, start: int) -> Hit | None:
         """The affirming or denying word behind a cue; "yes or no" is a conflict."""
+        marks = _MARKS.match(text, start)
         lead = _LEAD.match(text, start)
-        at = lead.end() if lead else start
+        # "是" is a link as well as a yes.
+        bare = self._word.match(text, marks.end() if marks else start)
+        at = lead.end() if lead and not bare else bare.start() if bare else start
         echo = _ECHO.match(text, at)
         if echo:
             return Hit(None, *echo.span())
-        match = self._word.match(text, at)
+        match = bare or self._word.match(text, at)
         if not match or not _ends_clause(match["word"], text[match.end() : match.end() + 12]):
             return None
         both = re.compile(r"\s{0,2}(?:or|and|/)\s{0,2}").match(text, match.end())
@@ -138,7 +165,7 @@ class BooleanReader:
 
     def prose(self, text: str) -> str:
         """The text with echoes such as "true or false" blanked out."""
-        return _ECHO.sub(lambda m: " " * len(m[0]), text)
+        return _ECHO.sub(_blank, text)
 
     def anywhere(self, text: str) -> Finding | None:
         """The truth that the words at clause starts and the predicates agree on."""
@@ -149,12 +176,28 @@ class BooleanReader:
 
     def _opening(self, text: str) -> Hit | None:
         """The word that opens the reply and is followed by the end of its clause."""
-        lead = re.compile(r"[\s*_`\"'(\[>#-]{0,16}").match(text)
+        lead = _OPENING.match(text)
         match = self._word.match(text, lead.end() if lead else 0)
         if not match or not _ends_clause(match["word"], text[match.end() : match.end() + 12]):
             return None
         filler = match["word"].casefold() == "right" and text[match.end() : match.end() + 1] == ","
         return None if filler else self._hit(match)
+
+
+_MOST = 100
+"""Only so many words of truth, the last and the opening one, are weighed."""
+
+_OPENING = re.compile(r"[\s*_`\"'(\[>#✅✔☑❌✗✘👉→-]{0,16}")
+
+
+def _bounded(word: str) -> str:
+    """A word's pattern; a single CJK sign must not be the first of a longer word."""
+    return re.escape(word) + (r"(?![\u3400-\u9fff\uac00-\ud7af])" if len(word) == 1 else "")
+
+
+def _blank(echo: re.Match[str]) -> str:
+    """White space of the same length, which ends the clause where the echo did."""
+    return " " * (len(echo[0]) - 1) + "\n"
 
 
 def _ends_clause(word: str, rest: str) -> bool:
@@ -165,8 +208,11 @@ def _ends_clause(word: str, rest: str) -> bool:
 def _clauses(text: str) -> list[Hit]:
     """Words of truth that make up a clause of their own."""
     found = []
-    for match in _CLAUSE.finditer(text):
-        if _ends_clause(match["word"], match["rest"]) and not _hedged(text, match.start("word")):
+    for match in deque(_CLAUSE.finditer(text), maxlen=_MOST):
+        at = match.start("word")
+        if not _ends_clause(match["word"], match["rest"]) or _impossible(text, match.start()):
+            continue
+        if not _hedged(text, at) and not denied_before(text, at):
             found.append(Hit(_WORDS[match["word"].casefold()], *match.span("word")))
     return found
 
@@ -174,14 +220,20 @@ def _clauses(text: str) -> list[Hit]:
 def _predicates(text: str) -> list[Hit]:
     """Statements that something is true or false, correct or wrong, with their negations."""
     found = []
-    for match in _PREDICATE.finditer(text):
+    for match in deque(_PREDICATE.finditer(text), maxlen=_MOST):
         verb = match[0][:6].casefold()
         negations = bool(match["not"]) + bool(match["also"])
         negations += verb.startswith(("not", "isn't", "aren't", "wasn't", "weren'"))
+        negations += _impossible(text, match.start())
         positive = match["word"].casefold() in _POSITIVE
         if not _hedged(text, match.start("word")):
             found.append(Hit(positive == (negations % 2 == 0), *match.span()))
     return found
+
+
+def _impossible(text: str, at: int) -> bool:
+    """Whether the words before ``at`` say that what follows is not so: "cannot be true"."""
+    return _IMPOSSIBLE.search(text, max(0, at - 48), at) is not None
 
 
 def _hedged(text: str, at: int) -> bool:

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from formatspan.extraction.hits import Hit, Reader
 
-_BRACE = re.compile(r"\\(?:boxed|fbox)\s?\{|\\.|[{}]", re.DOTALL)
-_LATEX = re.compile(r"\\(?:text\w{0,2}|math\w{2}|mbox)\{([^{}]*)\}|\\([$%#&_ ])|\\[,;!:]|\{(,)\}")
+_BRACE = re.compile(r"\\(?:boxed|fbox|framebox)\s?\{|\\.|[{}]", re.DOTALL)
+_LATEX = re.compile(
+    r"\\(?:text\w{0,2}|math\w{2}|mbox|boxed|fbox)\{([^{}]*)\}|\\([$%#&_ ])|\\[,;!:]|\{(,)\}"
+)
 
 
 class Box(NamedTuple):
@@ -18,6 +20,8 @@ class Box(NamedTuple):
     end: int
     inside: tuple[int, int]
     closed: bool
+    asked: bool = True
+    r"""Whether it is a ``\boxed{…}``, not one of its kin such as ``\fbox{…}``."""
 
 
 def boxes(text: str) -> list[Box]:
@@ -33,7 +37,10 @@ def boxes(text: str) -> list[Box]:
             if is_box:
                 while found and found[-1].start > start:
                     found.pop()
-                found.append(Box(start, match.end(), (inside, match.start()), closed=True))
+                asked = text.startswith("\\boxed", start)
+                found.append(
+                    Box(start, match.end(), (inside, match.start()), closed=True, asked=asked)
+                )
     left = [start for start, _, is_box in opened if is_box]
     if left and (not found or left[-1] > found[-1].start):
         found.append(Box(left[-1], len(text), (left[-1], len(text)), closed=False))

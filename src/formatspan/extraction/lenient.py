@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
+
 from formatspan.contracts import AnswerSpace, Contract
 from formatspan.extraction import boxes, json_reply
-from formatspan.extraction.cues import last_cue, own_cue, praised_label
+from formatspan.extraction.cues import choice_cues, last_cue, own_cue
 from formatspan.extraction.hits import Finding, Hit, Reader, agree
 from formatspan.extraction.normalise import line_bounds, normal
 
+_SHORT_LINE = re.compile(r"^[^\n]{1,6}$", re.MULTILINE)
+_MAX_SHORT = 50
+_MAX_CLOSED = 200
 _SIDE_BY_SIDE = 12
 """Boxes closer than this, such as "… or …", are given together; neither replaces the other."""
 
@@ -23,7 +29,15 @@ def from_json(
         finding = None if whole else from_text(inner, contract, space, reader)
         return whole or (finding.hit if finding else None)
 
-    return json_reply.search(text, contract.key, reader, value, only_key=contract.shape != "json")
+    only_key = contract.shape != "json"
+    said = json_reply.search(text, contract.key, reader, value, only_key=only_key)
+    if said.seen or '\\"' not in text:
+        return said
+    # JSON written into a JSON string, or with quotation marks escaped for one.
+    said = json_reply.search(
+        text.replace('\\"', '"'), contract.key, reader, value, only_key=only_key
+    )
+    return said._replace(hit=said.hit._replace(start=0, end=len(text)) if said.hit else None)
 
 
 def from_text(text: str, contract: Contract, space: AnswerSpace, reader: Reader) -> Finding | None:
@@ -34,13 +48,24 @@ def from_text(text: str, contract: Contract, space: AnswerSpace, reader: Reader)
     boxed = boxes.boxes(text) if "\\" in text else []
     if boxed and contract.shape == "boxed":
         return _last_box(text, boxed, reader)
-    patterns = own_cue(contract.before) + praised_label(space.labels)
+    patterns = own_cue(contract.before) + choice_cues(space.labels)
     return (
         last_cue(prose, reader, patterns)
+        or _closed(prose, contract.after, reader)
         or _last_box(text, boxed, reader)
         # A box that cannot be read is the reply's answer still; nothing beside it is.
         or (None if boxed else _lines(prose, space, reader) or reader.anywhere(prose))
     )
+
+
+def _closed(text: str, after: str, reader: Reader) -> Finding | None:
+    """The answer before the contract's closing, where the opening was left out or misspelt."""
+    end = text.rfind(after.strip()) if after.strip() else -1
+    if end < 0:
+        return None
+    start = max(text.rfind(mark, max(0, end - _MAX_CLOSED), end) for mark in "\n>")
+    hit = reader.whole_leniently(text, max(start + 1, end - _MAX_CLOSED), end)
+    return Finding(hit) if hit else None
 
 
 def _last_box(text: str, boxed: list[boxes.Box], reader: Reader) -> Finding | None:
@@ -65,5 +90,16 @@ def _lines(text: str, space: AnswerSpace, reader: Reader) -> Finding | None:
     first = reader.whole_leniently(text, head, newline)
     if space.kind == "number" and last:
         return Finding(last)  # the lines above may be the figures it was worked out from
-    both = agree([hit for hit in (first, last) if hit])
+    between = _short_lines(text, newline, start, reader) if first or last else []
+    both = agree([hit for hit in (first, *between, last) if hit])
     return Finding(both) if both else None
+
+
+def _short_lines(text: str, start: int, end: int, reader: Reader) -> list[Hit]:
+    """What lines of a few characters between the first and the last line answer."""
+    found = []
+    for match in islice(_SHORT_LINE.finditer(text, start, end), _MAX_SHORT):
+        hit = reader.whole_leniently(text, *match.span())
+        if hit:
+            found.append(hit)
+    return found

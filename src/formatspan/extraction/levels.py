@@ -33,6 +33,7 @@ _REFUSAL = re.compile(
 )
 _REFUSAL_REACH = 160
 _DECLINES = ("can", "n't", "not", "unable", "decline", "refuse")
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s?\{")
 _STILL_A_NUMBER = re.compile(r"[.,/:^'eE+-]{0,2}")
 
 
@@ -197,7 +198,7 @@ class _Levels:
     def _success(self, placed: Placed, level: Level) -> Extraction:
         finding, reply = placed.finding, self._reply
         start, end = placed.view.raw(finding.hit.start, finding.hit.end)
-        if reply.cut and (not finding.explicit or self._touches(end)):
+        if reply.cut and (not finding.explicit or self._touches(start, end)):
             return Extraction(Status.TRUNCATED, flags=self._flags(level, False))
         plain = level != "lenient" and not finding.changed
         flags = reply.flags if plain else self._flags(level, finding.changed)
@@ -206,9 +207,11 @@ class _Levels:
             return Extraction(status, flags=flags)
         return Extraction(Status.OK, finding.hit.value, (start, end), flags)
 
-    def _touches(self, end: int) -> bool:
+    def _touches(self, start: int, end: int) -> bool:
         """Whether the answer may have gone on behind the cut."""
         rest = self._reply.raw[end:]
+        if self._reply.raw[end - 1] == "}" and _BOX.match(self._reply.raw, start):
+            return False  # a closed box is complete
         if self._space.kind == "number":
             return _STILL_A_NUMBER.fullmatch(rest) is not None
         return not rest

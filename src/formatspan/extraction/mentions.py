@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from formatspan.extraction import denial
 from formatspan.extraction.hits import Hit, agree
 from formatspan.extraction.labels import AFTER, Labels, is_article
-from formatspan.extraction.normalise import WORD
+from formatspan.extraction.normalise import ALNUM, UNBROKEN, WORD
 
 _CONCLUDES = re.compile(
     r"(?:\bso|\btherefore|\bthus|\bhence|\bthink|\bbelieve|\bsay|\bguess|\bis|\bbe|\bit's|\bbut|"
     r"\bthat's|\bwith|\bpick|\bchoose|\bselect|\bprefer|\bonly|\bdefinitely|\bcertainly|"
-    r"\bprobably|\bto|=>|->|→|所以|因此|只有)[,:]?\s{0,3}"
+    r"\bprobably|\blikely|\bsurely|\bclearly|\bobviously|\bundoubtedly|\bleaves|\bleaving|\bmeans|\bist|"
+    r"\best(?: la)?|\bes(?: la)?|\bto|=>|->|→|所以|因此|只有)"
+    r"[,:]?\s{0,3}"
     r"(?:(?:option|choice|answer|letter|the|it's|it is|definitely|probably|most likely)\s)*$",
     re.IGNORECASE,
 )
-_JOINS = re.compile(r"\b(?:and|or|both|either|between|versus|vs\.?)\s+$", re.IGNORECASE)
-_CLAUSE_START = re.compile(r"(?:^|[\n.!?;:,—])[\s*_>-]*$")
-_REJECTED_BEFORE = re.compile(
-    r"(?:\bnot|\bcannot|n't|\banything but|\bdisagree with|"
-    r"\bneither|\bnor|\bnever|\bexcept|\bthan|\binstead of|\bexclud\w+|\brejec\w+|"
-    r"\beliminat\w+|\brul\w+ out|\bdiscard\w*|\bagainst|\bunlike|"
-    r"(?:\bwrong|\bincorrect|\bfalse|\bother|'s|\bhis|\bher|\btheir)\s+(?:answer|option|choice)s?\s+"
-    r"(?:is|are|was|were|would be))\s+"
-    r"(?:(?:the|option|options|choice|answer|be|is|both|either|necessarily|really|choose|pick|"
-    r"select|say|go|with|use|take|think)\s+)*$",
+_JOINS = re.compile(
+    r"\b(?:and|or|both|either|between|versus|vs\.?)\s+(?:(?:maybe|perhaps|possibly|even)\s+)?$",
     re.IGNORECASE,
 )
-_REJECTION = (
-    r"(?:(?:is|are|was|were|seems?|looks?|can|could|would|does|do|must|has|have)\b"
-    r"(?:\s+(?:also|both|all|clearly|obviously|simply|just|definitely|be|therefore|thus))*"
-    r"\s*(?:not\b|wrong|incorrect|false|ruled|eliminated|excluded|out\b|unlikely|impossible|"
-    r"invalid|irrelevant|inaccurate)|(?:is|are|ca|do|does|was|were|wo|could|would)n't\b|cannot\b)"
-)
-
+_CLAUSE_START = re.compile(r"(?:^|[\n.!?;:,—])[\s*_>✅✔☑👉➡→★-]*$")
 _MAX_TOKENS = 200
 """Only so many labels, the last, are weighed: a reply with more is not read for its prose."""
 
@@ -56,19 +46,42 @@ class Mentions:
         self._labels = labels
         self._token = re.compile(
             rf"(?P<lead>(?<![{WORD}])(?:option|choice|answer|letter)\s{{1,2}}|选项|選項|選択肢)?"
-            rf"(?P<open>[(\[\"'*_`$]{{0,4}})(?<![{WORD}])(?<![A-Z]\.)(?P<label>{labels.any}){AFTER}"
+            rf"(?P<open>[(\[\"'*_`$]{{0,4}}){UNBROKEN}(?<![A-Z]\.)(?P<label>{labels.any}){AFTER}"
             r"(?P<close>[)\]\"'*_`.:,;!?$]{0,4})",
             re.IGNORECASE,
         )
-        also = rf"(?:\s{{0,2}}(?:,|and|or|nor|&|/)\s{{0,2}}(?:{labels.any})(?![{WORD}])){{0,6}}"
-        self._rejected_after = re.compile(rf"{also}[\s,]{{0,3}}{_REJECTION}", re.IGNORECASE)
+        closing = r"[)\]\"'*_`.$]{0,4}"
+        other = rf"[(\[*_\"']{{0,3}}(?:{labels.any})(?![{ALNUM}]){closing}"
+        also = rf"(?:\s{{0,2}}(?:,\s{{0,2}}(?:and|or|nor)|,|and|or|nor|&|/)\s{{0,2}}{other}){{0,6}}"
+        self._denied_after = re.compile(
+            rf"{closing}(?:{also})\s{{0,3}}{denial.AFTER}", re.IGNORECASE
+        )
+        self._chain = re.compile(
+            rf"{closing}(?:\s{{0,2}},\s{{0,2}}{other}){{0,6}}"
+            rf"(?:\s{{0,2}},?\s{{0,2}}(?:and|or|nor|&|/)\s{{0,2}}{other})",
+            re.IGNORECASE,
+        )
 
     def settle(self, text: str) -> Hit | None:
         """The label concluded with, else the only one mentioned; a conflict of several."""
         tokens = deque(self._token.finditer(text), maxlen=_MAX_TOKENS)
-        found = [m for match in tokens if (m := self._mention(text, match))]
+        found = list(self._standing(text, tokens))
         concluded = [m.hit for m in found if m.concluded]
         return agree(concluded) or agree([m.hit for m in found])
+
+    def _standing(self, text: str, tokens: Iterable[re.Match[str]]) -> Iterator[Mention]:
+        """The mentions that nothing denies, alone or in a list: "neither A, B nor C"."""
+        denied_to = -1
+        for match in tokens:
+            if match.start("label") < denied_to:
+                continue
+            if denial.denied_before(text, match.start()):
+                chain = self._chain.match(text, match.end("label"))
+                denied_to = chain.end() if chain else denied_to
+                continue
+            mention = self._mention(text, match)
+            if mention and not self._denied_after.match(text, match.end("label")):
+                yield mention
 
     def _mention(self, text: str, match: re.Match[str]) -> Mention | None:
         start, end = match.span("label")
@@ -78,8 +91,6 @@ class Mentions:
         before = text[max(0, match.start() - 40) : match.start()]
         concluded = _CONCLUDES.search(before) is not None
         if not (_is_marked(before, match) or self._is_bare_answer(text, before, match, concluded)):
-            return None
-        if _REJECTED_BEFORE.search(before) or self._rejected_after.match(text, match.end()):
             return None
         hit = Hit(label, start, end)
         undecided = concluded and self._labels.listed(text, hit)
@@ -92,7 +103,7 @@ class Mentions:
         label = match["label"]
         if not label.isalpha() or not label.isupper():
             return False
-        ends = bool(match["close"]) or text[match.end() : match.end() + 1] in ("", "\n")
+        ends = bool(match["close"]) or _ENDS.match(text, match.end()) is not None
         if label == "I" and not (concluded and match["close"][:1] in (".", "!", "")):
             return False
         if concluded or _JOINS.search(before):
@@ -120,8 +131,10 @@ def _is_marked(before: str, match: re.Match[str]) -> bool:
 
 
 _AFTER_LABEL = re.compile(
-    r"\s(?:and|or|because|since|is|was|as|but|not|would|must|should|seems|-|—)(?![A-Za-z])"
+    r"\s(?:(?:and|or|because|since|is|was|as|but|not|would|must|should|seems|looks|-|—|for sure|"
+    r"for certain|of course|obviously|probably|definitely|I think|I believe)(?![A-Za-z])|\()"
 )
+_ENDS = re.compile(r"[^\w\n]{0,6}(?:\n|\Z)")
 
 
 def _goes_on(text: str, end: int) -> bool:

@@ -15,11 +15,22 @@ INVISIBLE = (
 WORD = "0-9A-Za-z_\u00c0-\u024f"
 """What continues a word, as the inside of a class; not CJK, which sets no spaces."""
 
+ALNUM = WORD.replace("_", "")
+"""The same without the underscore, which may be a Markdown mark."""
+
+UNBROKEN = rf"(?<![{ALNUM}])(?<![{ALNUM}]_)"
+"""What must not stand before a word: the rest of one, also behind an underscore."""
+
+ENDED = rf"(?![{ALNUM}]|_+[{ALNUM}])"
+"""What must not stand behind a word, likewise."""
+
 _HIDDEN = re.compile(f"[{INVISIBLE}]+")
 
 _ONE_TO_ONE = str.maketrans(
     {
         **dict.fromkeys("“”„‟«»〝〞「」『』", '"'),
+        **dict.fromkeys("【〔〖", "["),
+        **dict.fromkeys("】〕〗", "]"),
         **dict.fromkeys("‘’‚‛′ʼ`´", "'"),
         # The em dash is left: it parts clauses more often than it means minus.
         **dict.fromkeys("‐‑‒–", "-"),
@@ -31,9 +42,9 @@ _ONE_TO_ONE = str.maketrans(
 del _ONE_TO_ONE[ord("`")]  # a Markdown mark, not a quotation mark
 
 # NFKC would glue these to the digit before them: 10³ to 103, 3½ to 31/2.
-_RAISED = {ord(c): f"^{i}" for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
+_RAISED = {ord(c): f"^{i}" for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {ord("⁻"): "^−"}
 _LOWERED = {ord(c): f"_{i}" for i, c in enumerate("₀₁₂₃₄₅₆₇₈₉")}
-_SHIFTED = {**_RAISED, **_LOWERED, ord("⁻"): "−"}
+_SHIFTED = {**_RAISED, **_LOWERED}
 
 # A base with its combining marks, at most 30 of them: the bound of Unicode's stream-safe
 # format, without which ordering the marks takes quadratic time.
@@ -73,8 +84,14 @@ def _mapped(part: str, base: int) -> View:
     pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
+    raised = False
     for match in _CLUSTER.finditer(part):
         piece = _normal(match[0], pieces[-1] if pieces else "")
+        if ord(match[0][0]) in _RAISED:
+            # One mark for the whole exponent: 10¹² is 10^12, 10⁻³ is 10^-3.
+            piece, raised = piece[1:] if raised else piece, True
+        else:
+            raised = False
         pieces.append(piece)
         starts += [match.start()] * len(piece)
         ends += [match.end()] * len(piece)

@@ -74,7 +74,7 @@ def _json(text: str, start: int, end: int, contract: Contract, reader: Reader) -
 
 def _boxed(text: str, reader: Reader) -> Hit | None:
     found = boxes.boxes(text)
-    if not found or not _TAIL.fullmatch(text, found[-1].end):
+    if not found or not found[-1].asked or not _TAIL.fullmatch(text, found[-1].end):
         return None
     return boxes.read(text, found[-1], reader, leniently=False)
 

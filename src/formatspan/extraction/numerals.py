@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from formatspan.extraction.normalise import WORD
+from formatspan.extraction.normalise import ALNUM, UNBROKEN, WORD
 
 CURRENCY = "$€£¥₹₩₽"
 
@@ -22,9 +22,12 @@ _GROUPED = (
 )
 _PLAIN = r"(?:\d+(?:\.\d+)?|\.\d+)"
 _NUMBER = rf"(?>(?:{_GROUPED}|{_PLAIN})(?:[eE][-+−]?\d{{1,4}}(?![{WORD}]))?)"
-_OPERATOR = r"(?:[ ]?(?:\*\*|[-+−*×÷/^x]|\\times|\\cdot|\\div)[ ]?|:|—)\{?[-+−]?"
+_OPERATOR = (
+    r"(?:[ ]?(?:\*\*|[-+−*×÷/^x]|\\times|\\cdot|\\div)[ ]?|[ ](?:minus|plus|times|:)[ ]|:|—)"
+    r"\{?[-+−]?"
+)
 TOKEN = re.compile(
-    rf"(?<![{WORD}.])(?<!\d,)(?:"
+    rf"{UNBROKEN}(?<![.])(?<!\d,)(?<!\d')(?:"
     r"\\[dt]?frac\{(?P<over>\d{1,30})\}\{(?P<under>\d{1,30})\}"
     r"|(?P<units>\d{1,9})[ ](?P<top>\d{1,3})/(?P<bottom>\d{1,3})(?![\d/])"
     rf"|{_NUMBER}(?P<more>(?:{_OPERATOR}{_NUMBER})*))"
@@ -35,9 +38,19 @@ _FRACTION = re.compile(r"(\d{1,30}) ?/ ?(\d{1,30})")
 _POWER = re.compile(rf"({_PLAIN}) ?(?:x|×|\*|\\times|\\cdot) ?10\^\{{?([-+−]?\d{{1,3}})")
 _SCALE = re.compile(r" (hundred|thousand|million|billion|trillion)\b", re.IGNORECASE)
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_GOES_ON = re.compile(r"[.,:']\d|\^")
+_GOES_ON = re.compile(r"[.,:']\d|\^(?!\{?\\circ)|[ ]?(?:√|\\sqrt|π|\\pi(?![a-z]))")
+_EXPONENT = re.compile(r"\^[({]{0,2}$|√$|\\?sqrt(?:\[\d\])?[({]$|[A-Za-z)\]][ ]?[+*×÷][ ]?$")
+"""What makes the digits behind it an exponent, a radicand or an operand, not a number."""
+_ELLIPSIS = re.compile(r"(?:\.{2,4}|…)[ ]?\d")
+_EITHER = re.compile(r"(?:±|\\pm|\+/-?)[ ]?[$€£]?$")
+_SAID_SIGN = re.compile(
+    r"(?:(?P<negative>negative)|(?:^|[=:(.,\n*]|\b(?:is|are|was|were|be|to|of|answer|equals?|"
+    r"makes|gives|exactly|about)\b)[ ]?[*(\"]{0,3}minus)[ ]$",
+    re.IGNORECASE,
+)
 _DATE = re.compile(r"\d+([/.:-])\d+\1\d+")
 _SUFFIX = re.compile(r"[A-Za-z]+")
+_SUBSCRIPT = re.compile(rf"_+[{ALNUM}]")
 _ATTACHED_UNITS = frozenset(
     (
         *("kg", "g", "mg", "t", "km", "m", "cm", "mm", "mi", "ft", "in", "yd", "lb", "lbs", "oz"),
@@ -92,11 +105,13 @@ def numeral(text: str, match: re.Match[str], floor: int = 0) -> Numeral | None:
     """
     start, end = match.span()
     sign, start = _sign(text, start, floor)
-    if not sign or _in_word(text, end):
+    if not sign or _in_word(text, end) or _EXPONENT.search(text, max(floor, start - 8), start):
         return None
     if _GOES_ON.match(text, end):
         # A version or a power is no number at all; a list is a compound.
-        return None if text[end] in ".^" else Numeral(None, start, end)
+        return None if text[end] in ".^ √π\\" else Numeral(None, start, end)
+    if _ELLIPSIS.match(text, end) or _EITHER.search(text, max(floor, start - 6), start):
+        return Numeral(None, start, end)
     value = _value(match)
     if value is _NOTHING:
         return None
@@ -140,7 +155,9 @@ def _ratio(over: str, under: str) -> int | float | None:
 def _in_word(text: str, end: int) -> bool:
     """Whether the digits that end here go on as a word that is no unit: 3rd, 5k, 7pm, 2D."""
     suffix = _SUFFIX.match(text, end)
-    return bool(suffix and suffix[0] not in _ATTACHED_UNITS) or text[end : end + 1] == "_"
+    if suffix:
+        return suffix[0] not in _ATTACHED_UNITS
+    return _SUBSCRIPT.match(text, end) is not None
 
 
 def _sign(text: str, start: int, floor: int) -> tuple[int, int]:
@@ -153,6 +170,8 @@ def _sign(text: str, start: int, floor: int) -> tuple[int, int]:
     mark = text[at - 1]
     if mark == " ":
         return _distant_sign(text, start, at, floor)
+    if mark == "(" and text[max(floor, at - 2) : at - 1] in ("-", "−"):
+        return -1, at - 1
     if mark not in "-+−—":
         return 1, start
     before = text[at - 2] if at - 2 >= floor else " "
@@ -165,6 +184,9 @@ def _sign(text: str, start: int, floor: int) -> tuple[int, int]:
 
 def _distant_sign(text: str, start: int, at: int, floor: int) -> tuple[int, int]:
     """A minus and a space before the digits: a sign behind ``=``, ``:`` or as U+2212."""
+    said = _SAID_SIGN.search(text[max(floor, at - 24) : at])
+    if said:
+        return -1, at - (9 if said["negative"] else 6)
     window = text[max(floor, at - 12) : at].rstrip(" ")
     mark = window[-1:]
     before = window[:-1].rstrip(" ")[-1:]

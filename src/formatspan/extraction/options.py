@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from functools import lru_cache
 
 from formatspan.contracts import AnswerSpace
+from formatspan.extraction.denial import denied_after, denied_before, firmly_denied
 from formatspan.extraction.hits import Hit, agree
 from formatspan.extraction.normalise import WORD, key, normal
 
@@ -33,12 +35,20 @@ _TOO_COMMON = frozenset(
         "they",
     )
 )
-_NEGATED = re.compile(
-    r"(?:\bnot|n't|\bneither|\bnor|\bnever|\bexcept|\brather than|\binstead of|\bthan|"
-    r"\bunlike|\bwithout)\s+(?:(?:the|an?|in|be|as|really|by)\s+)?$",
+_PRAISED = re.compile(
+    r"[*_\"')\]]{0,4}\s{1,3}(?:is|are|was|would be|must be|seems)\s{1,3}"
+    r"(?:(?:clearly|definitely|therefore|thus|probably|the|most|my)\s{1,3}){0,3}"
+    r"(?:correct|right|best|answer|likely|plausible|appropriate)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"(?:the|an?)\s+", re.IGNORECASE)
+
+
+_MOST = 100
+"""Only so many option texts, the last, are weighed."""
+
+_WORD_LENGTH = 3
+"""From this length on a label is a word, such as "positive", and read as its option's text."""
 
 
 class Options:
@@ -46,7 +56,7 @@ class Options:
 
     def __init__(self, labels: tuple[str, ...], texts: tuple[str, ...]) -> None:
         self._keys: dict[str, str | None] = {}
-        self._labels = {label.casefold() for label in labels}
+        self._labels = {label.casefold() for label in labels if len(label) < _WORD_LENGTH}
         own: dict[str, str] = {}
         for label, text in zip(labels, texts, strict=False):
             own[label] = folded = key(normal(text))
@@ -88,19 +98,32 @@ class Options:
         return Hit(self._keys[self._matched(match)], *match.span()) if match else None
 
     def alone(self, text: str) -> Hit | None:
-        """The one option whose text occurs in ``text``; a conflict if several do."""
+        """The one option whose text occurs in ``text``; a conflict if several do.
+
+        One that is called correct counts before those only named. One that is merely said not
+        to do something is no answer, but the others are none either.
+        """
         if not self._keys:
             return None
-        found = []
-        for match in self._search_pattern().finditer(text):
+        found: list[Hit] = []
+        praised: list[Hit] = []
+        doubted: list[Hit] = []
+        for match in deque(self._search_pattern().finditer(text), maxlen=_MOST):
             folded = self._matched(match)
-            negated = _NEGATED.search(text, max(0, match.start() - 30), match.start())
-            if not negated and folded not in _TOO_COMMON and folded not in self._labels:
-                found.append(Hit(self._keys[folded], *match.span()))
-        hit = agree(found)
-        if hit and hit.value and text[hit.start : hit.end].strip("-.0123456789") == "":
-            return hit if _only_number(text, hit) else None
-        return hit
+            if folded in _TOO_COMMON or folded in self._labels:
+                continue
+            hit = Hit(self._keys[folded], *match.span())
+            if denied_before(text, match.start()) or denied_after(text, match.end()):
+                if not firmly_denied(text, *match.span()):
+                    doubted.append(hit)
+                continue
+            found.append(hit)
+            if _PRAISED.match(text, match.end()):
+                praised.append(hit)
+        chosen = agree(praised or (found and found + doubted))
+        if chosen and chosen.value and not text[slice(*chosen[1:])].strip("-.0123456789"):
+            return chosen if _only_number(text, chosen) else None
+        return chosen
 
     def _search_pattern(self) -> re.Pattern[str]:
         if self._pattern is None:
@@ -135,4 +158,5 @@ def _only_number(text: str, hit: Hit) -> bool:
 @lru_cache(maxsize=8192)
 def options_of(space: AnswerSpace) -> Options:
     """The option texts of an answer space, compiled once."""
-    return Options(space.labels, space.options)
+    words = all(len(label) >= _WORD_LENGTH and label.isalpha() for label in space.labels)
+    return Options(space.labels, space.options or (space.labels if words else ()))

@@ -77,6 +77,8 @@ def _boxed(reply: Reply, reader: Reader) -> Finding | None:
     found = boxes.boxes(body) if "{" in body else []
     if not found or not found[-1].closed or not _MATH_END.fullmatch(body, found[-1].end):
         return None
+    if not found[-1].asked:
+        return None
     answers = [reader.exact(_unwrapped(body[slice(*box.inside)])) for box in found]
     answer = answers[-1]
     if answer is None:

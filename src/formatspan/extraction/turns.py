@@ -6,7 +6,8 @@ import re
 from typing import NamedTuple
 
 _QUESTION = re.compile(
-    r"^[ \t>*_#]{0,8}(?:(?:next|new|another)\s)?(?:question|q|problem|exercise|frage|pregunta|"
+    r"^[ \t>*_#]{0,8}(?:(?:next|new|another)\s)?(?:question|q|problem|exercise|example(?=[ ]?\d)|"
+    r"frage|pregunta|"
     r"问题|問題|题目|題目)[ ]?\d{0,4}[*_]{0,3}[ ]?[:：.)][*_]{0,3}[ \t]*(?P<text>[^\n]{0,400})",
     re.IGNORECASE | re.MULTILINE,
 )
