@@ -42,6 +42,24 @@ class Tokenizer(Protocol):
 
 
 @runtime_checkable
+class Decoder(Protocol):
+    """A tokenizer that turns the beginning of a reply's token ids back into text."""
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Text of these tokens, without special ones."""
+        ...
+
+
+@runtime_checkable
+class Splitter(Protocol):
+    """A tokenizer that splits a reply's text as its model wrote it."""
+
+    def split(self, text: str) -> list[str]:
+        """The tokens' texts; joined they are ``text``."""
+        ...
+
+
+@runtime_checkable
 class Backend(Protocol):
     """Answers requests. Made by a factory ``(ModelSpec) -> Backend`` from the table.
 
