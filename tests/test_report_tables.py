@@ -12,7 +12,8 @@ from formatspan.errors import StorageError
 from formatspan.report.atomic import write_bytes, write_text
 from formatspan.report.escape import latex, markdown, neutral, one_line
 from formatspan.report.numbers import MISSING, interval, probability
-from formatspan.report.tables import TABLES, to_csv, to_latex, to_markdown, write_tables
+from formatspan.report.table_list import TABLES
+from formatspan.report.tables import to_csv, to_latex, to_markdown, write_tables
 from formatspan.report.view import Row, View
 from report_runs import full, run
 
@@ -81,7 +82,7 @@ def test_an_absent_column_prints_as_a_dash() -> None:
 
 def test_every_table_in_three_forms(tmp_path: Path) -> None:
     view = View(full(run(tmp_path / "r", examples=20)))
-    files = write_tables(view, tmp_path / "tables")
+    files = write_tables(TABLES, view, tmp_path / "tables")
     assert {p.name for p in files} == {
         f"{table.name}.{suffix}" for table in TABLES for suffix in ("csv", "tex", "md")
     }

@@ -149,7 +149,7 @@ def report(
     from formatspan.folder import RunFolder
     from formatspan.report.write import write_report
 
-    analysis = analyze_run(run, level=level)  # type: ignore[arg-type]
+    analysis = analyze_run(run, level=level, levels=True, caps=True)  # type: ignore[arg-type]
     target = out or run / "report"
     files = write_report(analysis, RunFolder(run).store, target, replies=replies, figures=figures)
     typer.echo(f"{files.page}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formatspan.analysis.cutting import Cuttable, How, tokenizer_of
+from formatspan.analysis.cutting import Cuttable, How, cuttables, tokenizer_of
 from formatspan.records import Level
 from formatspan.scoring import score
 from formatspan.store import Store
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 Flags = NDArray[np.bool_]
+_CHUNK = 2_000
+"""Replies made ready at a time."""
 
 
 @dataclass
@@ -73,21 +76,29 @@ def rescored(
         how={},
         hidden=set(),
     )
-    tokenizers = {m.name: tokenizer_of(m.spec()) for m in study.models}
-    scorer = _Scorer(level)
-    look_up = asked_of(store, study)
-    for i, reply in enumerate(raw_replies(store)):
-        if reply.text is None or reply.copy:
-            continue
+    scorer, look_up = _Scorer(level), asked_of(store, study)
+    for i, reply, cuttable in _with_text(store, study, caps):
         if reply.reasoning_tokens:
             made.hidden.add(reply.model)
-        cuttable = Cuttable(reply, tokenizers[reply.model])
         made.length[i], made.ended[i] = cuttable.length, reply.finish_reason != "length"
         made.how[reply.model] = _worse(made.how.get(reply.model), cuttable.how)
         asked = look_up(reply.task, reply.example_id, reply.wrapper)
         for c, result in scorer.below(cuttable, reply, asked, caps):
             made.correct[c][i], made.parsed[c][i] = result
     return made
+
+
+def _with_text(
+    store: Store, study: Study, caps: Sequence[int]
+) -> Iterator[tuple[int, RawReply, Cuttable]]:
+    """Every reply that is no copy with its row in the table; a chunk is made ready at a time."""
+    tokenizers = {m.name: tokenizer_of(m.spec()) for m in study.models}
+    rows = ((i, r) for i, r in enumerate(raw_replies(store)) if r.text is not None and not r.copy)
+    for model, group in groupby(rows, key=lambda row: row[1].model):
+        while chunk := list(islice(group, _CHUNK)):
+            ready = cuttables([reply for _, reply in chunk], tokenizers[model], caps)
+            for (i, reply), cuttable in zip(chunk, ready, strict=True):
+                yield i, reply, cuttable
 
 
 def _worse(known: How | None, found: How) -> How:

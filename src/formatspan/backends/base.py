@@ -43,10 +43,10 @@ class Tokenizer(Protocol):
 
 @runtime_checkable
 class Decoder(Protocol):
-    """A tokenizer that turns the beginning of a reply's token ids back into text."""
+    """A tokenizer that turns the beginnings of replies' token ids back into text."""
 
-    def decode(self, token_ids: Sequence[int]) -> str:
-        """Text of these tokens, without special ones."""
+    def decode_all(self, replies: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each, without special tokens."""
         ...
 
 
