@@ -83,31 +83,24 @@ def _curve_rows(
     for entry in study.models:
         if entry.name in cut.hidden or entry.name not in cut.how:
             continue
-        own = study.sampling(entry).max_tokens
+        own, how = study.sampling(entry).max_tokens, cut.how[entry.name]
+        rows = cut.rows_of(model=entry.name, mode=mode)
+        shares = cut_off(cut.lengths(rows, own), cut.caps)
         for i, cap in enumerate(cut.caps):
             if cap <= own:  # beyond its own cap nothing is known of a model
-                yield from _rows_at(cut, curve, i, panels[cap], entry.name, mode)
+                share = None if isinstance(shares, Missing) else float(shares[i])
+                by = {"cap": cap, "cut_off": share, "exact": how.exact, "cut_by": how.value}
+                for row in _rows_at(curve, i, panels[cap], entry.name):
+                    yield {"model": entry.name, "mode": mode, **row, **by}
 
 
-def _rows_at(
-    cut: Rescored, curve: Curve, place: int, panel: Panel, model: str, mode: str
-) -> Iterator[dict[str, Any]]:
-    how = cut.how[model]
-    shares = cut_off(cut.length[cut.rows_of(model=model, mode=mode)], cut.caps)
-    shared = {
-        "cap": curve.caps[place],
-        "cut_off": None if isinstance(shares, Missing) else float(shares[place]),
-        "exact": how.exact,
-        "cut_by": how.value,
-    }
+def _rows_at(curve: Curve, place: int, panel: Panel, model: str) -> Iterator[dict[str, Any]]:
+    """The mean over tasks with its limits, then every task."""
     fsi, psi = curve.fsi[model][place], curve.psi[model][place]
     yield {
-        "model": model,
-        "mode": mode,
         "task": None,
         **columns(fsi, value="fsi", low="fsi_low", high="fsi_high"),
         **columns(psi, value="psi", low="psi_low", high="psi_high"),
-        **shared,
     }
     m = panel.models.index(model)
     for t, task in enumerate(panel.tasks):
@@ -116,7 +109,7 @@ def _rows_at(
                 k: float(np.ptp(v[m]))
                 for k, v in (("fsi", task.means.accuracy), ("psi", task.means.parseability))
             }
-            yield {"model": model, "mode": mode, "task": task.name, **spans, **shared}
+            yield {"task": task.name, **spans}
 
 
 def _panel(cut: Rescored, place: int, table: pl.DataFrame, study: Study, mode: str) -> Panel:
@@ -135,7 +128,7 @@ def _length_rows(cut: Rescored, study: Study) -> Iterator[dict[str, Any]]:
         for mode in study.decoding:
             for wrapper in study.wrappers:
                 rows = cut.rows_of(model=entry.name, mode=mode, wrapper=wrapper.name)
-                found = lengths(cut.length[rows])
+                found = lengths(cut.tokens[rows])
                 if isinstance(found, Lengths):
                     yield {
                         "model": entry.name,

@@ -56,14 +56,14 @@ class Cuttable:
         else:
             self.how = How.TOKEN_IDS if beginnings else How.ESTIMATE
             self._pieces = _PIECE.findall(self.text)
-        self.length = len(self._pieces) + self._end if counted is None else counted
-        """Tokens, the end token among them."""
+        self.tokens = len(self._pieces) + self._end if counted is None else counted
+        """Of the reply, with its end token if it has one."""
 
     def first(self, tokens: int) -> str:
         """The text of the first tokens, of fewer than it has and at one of the caps."""
         if self._beginnings:
             return self._beginnings[tokens]
-        written = max(1, self.length - self._end)
+        written = max(1, self.tokens - self._end)
         pieces = min(len(self._pieces), tokens * len(self._pieces) // written)
         return "".join(self._pieces[:pieces])
 

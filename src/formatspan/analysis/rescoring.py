@@ -32,8 +32,8 @@ class Rescored:
     caps: tuple[int, ...]
     where: pl.DataFrame
     """model, mode and wrapper of each row."""
-    length: NDArray[np.int64]
-    """Tokens; 0 without a reply and for copies."""
+    tokens: NDArray[np.int64]
+    """0 without a reply and for copies."""
     ended: Flags
     """Whether a reply ended before the cap of the run."""
     correct: list[Flags]
@@ -44,13 +44,17 @@ class Rescored:
     hidden: set[str]
     """Models with reasoning tokens that the reply does not hold."""
 
+    def lengths(self, rows: Flags, most: int) -> NDArray[np.int64]:
+        """Tokens with the end token; a reply that the run's cap ``most`` cut off is longer."""
+        return np.where(self.ended[rows], self.tokens[rows], most + 1)
+
     def rows_of(self, **keys: str) -> Flags:
         """The replies of, say, one model and mode."""
         import polars as pl
 
         chosen = [pl.col(key).cast(pl.String) == value for key, value in keys.items()]
         flags: Flags = self.where.select(pl.all_horizontal(chosen)).to_series().to_numpy()
-        return flags & (self.length > 0)
+        return flags & (self.tokens > 0)
 
 
 def rescored(
@@ -80,7 +84,7 @@ def rescored(
     for i, reply, cuttable in _with_text(store, study, caps):
         if reply.reasoning_tokens:
             made.hidden.add(reply.model)
-        made.length[i], made.ended[i] = cuttable.length, reply.finish_reason != "length"
+        made.tokens[i], made.ended[i] = cuttable.tokens, reply.finish_reason != "length"
         made.how[reply.model] = _worse(made.how.get(reply.model), cuttable.how)
         asked = look_up(reply.task, reply.example_id, reply.wrapper)
         for c, result in scorer.below(cuttable, reply, asked, caps):
@@ -122,7 +126,7 @@ class _Scorer:
         if place != self._of:
             self._of, self._known = place, {}
         for c, cap in enumerate(caps):
-            if cap >= cuttable.length:
+            if cap >= cuttable.tokens:
                 return
             yield c, self._score(cuttable.first(cap), asked)
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from formatspan.report.numbers import MISSING, interval, percent, points, probability, ratio
 from formatspan.report.regression import regression_rows, relation_rows
-from formatspan.report.tables import Column, Table, number, of, text, within
+from formatspan.report.tables import Column, Table, note, number, of, text, within
 from formatspan.report.view import Row, View
 
 _MODEL = Column("model", lambda r: r.label, right=False)
+_NOTE = note(lambda r: r["note"] or MISSING)
 _BOTH = (of("fsi", "FSI", points), within("fsi", "95%"), of("psi", "PSI", points))
 
 
@@ -35,11 +36,11 @@ def _between(low: str, high: str) -> Callable[[Row], str]:
 
 
 _ESTIMATES = (
-    text("what", ""),
+    Column("", lambda r: r["what"], right=False),
     Column("estimate", _figure("value")),
     Column("95%", _between("low", "high")),
     of("p", "p", probability),
-    text("note"),
+    _NOTE,
 )
 
 TABLES: tuple[Table, ...] = (
@@ -112,9 +113,7 @@ TABLES: tuple[Table, ...] = (
             of("compliance_part", "compliance part", points),
             of("conditional_part", "conditional part", points),
             within("fsi_if_failures", "had failures been wrong or right"),
-            Column(
-                "note", lambda r: "; ".join(filter(None, (r["note"], r["flags"]))) or MISSING, False
-            ),
+            note(lambda r: "; ".join(filter(None, (r["note"], r["flags"]))) or MISSING),
         ),
     ),
     Table(
@@ -152,7 +151,7 @@ TABLES: tuple[Table, ...] = (
             of("p_holm", "p (Holm)", probability),
             Column("only one right", lambda r: _only(r)),
             of("mcnemar_p_holm", "McNemar (Holm)", probability),
-            text("note"),
+            _NOTE,
         ),
     ),
     Table(
@@ -237,7 +236,7 @@ TABLES: tuple[Table, ...] = (
             of("accuracy", "accuracy", percent),
             *_BOTH,
             within("psi", "95% of PSI"),
-            text("note"),
+            _NOTE,
         ),
     ),
     Table(

@@ -22,6 +22,8 @@ class Column(NamedTuple):
     head: str
     cell: Cell
     right: bool = True
+    wraps: bool = False
+    """A sentence rather than a name."""
 
 
 class Table(NamedTuple):
@@ -39,6 +41,11 @@ class Table(NamedTuple):
 def text(key: str, head: str | None = None) -> Column:
     """A name or a note."""
     return Column(head or key, lambda r: MISSING if r[key] is None else str(r[key]), right=False)
+
+
+def note(cell: Cell) -> Column:
+    """What to beware of."""
+    return Column("note", cell, right=False, wraps=True)
 
 
 def number(key: str, head: str | None = None) -> Column:
