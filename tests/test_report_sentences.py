@@ -187,7 +187,7 @@ def test_a_reversal_beyond_noise_is_named() -> None:
     models = [(name, _ranked(1, 3)) for name in "abc"]
     said = answer(_view(*models, reversals=turned)).ranking
     assert "beyond noise, a is ahead of c under plain and behind under json" in said
-    assert said.endswith("(so turn 2 of 3 pairs).")
+    assert said.endswith("(2 of 3 pairs of models turn so).")
     doubtful = [{**row, "certain": False} for row in turned]
     assert "not settled" in answer(_view(*models, reversals=doubtful)).ranking
     bare = [{"model_a": "a", "model_b": "b", "certain": True, "reversed_gap": 0.1}]

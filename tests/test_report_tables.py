@@ -11,7 +11,7 @@ import pytest
 from formatspan.errors import StorageError
 from formatspan.report.atomic import write_bytes, write_text
 from formatspan.report.escape import latex, markdown, neutral, one_line
-from formatspan.report.numbers import MISSING, interval, probability
+from formatspan.report.numbers import MISSING, interval, percent, points, probability, ratio
 from formatspan.report.table_list import TABLES
 from formatspan.report.tables import to_csv, to_latex, to_markdown, write_tables
 from formatspan.report.view import Row, View
@@ -60,6 +60,8 @@ def test_one_line_keeps_scripts_that_need_joiners() -> None:
 def test_numbers() -> None:
     assert interval(0.261, 0.3625) == "26.1 to 36.2"
     assert interval(None, 0.1) == MISSING
+    assert points(-0.0004) == "0.0", "what rounds to zero has no sign"
+    assert (points(-0.012), percent(-1e-9), ratio(-0.0)) == ("-1.2", "0.0%", "0.00")
     assert probability(0.0004) == "< 0.001"
     assert probability(0.0342) == "0.034"
     assert probability(None) == MISSING

@@ -72,7 +72,8 @@ def _levels(store: Store, study: Study, chosen: Level, table: pl.DataFrame) -> p
     for level in ALL_LEVELS:
         here = table if level == chosen else scored(store, study, level)
         rows += level_rows(here, study, level)
-    return _frame(rows)
+    order = {model.name: i for i, model in enumerate(study.models)}
+    return _frame(sorted(rows, key=lambda row: order[row["model"]]))
 
 
 def analysis_of(

@@ -99,8 +99,13 @@ def _part(rows: pl.DataFrame, names: Names) -> _Part:
 
 
 def _codes(values: pl.Series, known: Sequence[str]) -> Counts:
-    order = {name: i for i, name in enumerate(known)}
-    return np.array([order[v] for v in values.cast(str)], dtype=np.int64)
+    import polars as pl
+
+    if len(values) == 0:
+        return np.zeros(0, dtype=np.int64)
+    places = list(range(len(known)))
+    found = values.cast(pl.String).replace_strict(list(known), places, return_dtype=pl.Int64)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
 
 
 def _task(name: str, part: _Part) -> TaskCounts:

@@ -123,8 +123,8 @@ def _from_where(label: str, rows: Sequence[Row]) -> str:
     if len(set(effect)) < 2:
         return ""
     other = next(i for i in reversed(range(len(effect))) if effect[i] != effect[-1])
-    word = "clear of 0" if effect[-1] else "not clear of 0"
-    return f"The interval of {label} is {word} from {mine[other + 1]['cap']} tokens on."
+    word = "lies above 0" if effect[-1] else "touches 0"
+    return f"The interval of FSI of {label} {word} from {mine[other + 1]['cap']} tokens on."
 
 
 def _sizes(view: View) -> list[str]:

@@ -210,7 +210,11 @@ def _beyond_noise(reversal: Row) -> bool:
 
 def _turned(turned: Sequence[Row], compared: int) -> str:
     worst = max(turned, key=lambda r: r["reversed_gap"] or 0.0)
-    more = f" (so turn {count(len(turned))} of {count(compared)} pairs)" if compared > 1 else ""
+    more = (
+        f" ({count(len(turned))} of {count(compared)} pairs of models turn so)"
+        if compared > 1
+        else ""
+    )
     return (
         "The ranking cannot be trusted across wrappers: beyond noise, "
         f"{worst['model_a']} is ahead of {worst['model_b']} under "

@@ -74,7 +74,7 @@ TABLES: tuple[Table, ...] = (
         "Extraction levels",
         "The same replies read at every level, on all examples and on those whose prompt tokens "
         "agree over wrappers (matched). Means over tasks, 95% max-T intervals.",
-        _frame("levels"),
+        _frame("levels", lambda r: r["n"] > 0 or r["subset"] == "all"),
         (
             _MODEL,
             text("level"),

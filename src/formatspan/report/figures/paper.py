@@ -99,7 +99,12 @@ def spreads(data: pl.DataFrame, view: View) -> Chart:
     """Histogram of the token spread, with the line of the matched subset."""
     base = alt.Chart(data)
     columns = base.mark_bar(color=INDEX_COLOURS["FSI"], binSpacing=1).encode(
-        x=alt.X("low:Q", bin="binned", axis=percent_axis("token spread over wrappers")),
+        x=alt.X(
+            "low:Q",
+            bin="binned",
+            axis=percent_axis("token spread over wrappers"),
+            scale=alt.Scale(domainMin=0),
+        ),
         x2="high:Q",
         y=alt.Y("share:Q", axis=percent_axis("examples")),
         tooltip=tips(

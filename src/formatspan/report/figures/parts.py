@@ -31,7 +31,14 @@ def percent_axis(title: str) -> alt.Axis:
 def whole(title: str) -> dict[str, Any]:
     """Axis and scale of a share, from 0 to 100% whatever the data."""
     quarters = [0, 0.25, 0.5, 0.75, 1]
-    axis = alt.Axis(title=title, format=PERCENT, labelFlush=True, values=quarters)
+    axis = alt.Axis(
+        title=title,
+        format=PERCENT,
+        labelFlush=True,
+        values=quarters,
+        labelOverlap="parity",  # in narrow panels every second label
+        labelSeparation=12,
+    )
     return {"axis": axis, "scale": alt.Scale(domain=[0, 1])}
 
 
@@ -58,6 +65,9 @@ def index_colour() -> alt.Color:
 
 def panels(chart: alt.Chart | alt.LayerChart | alt.FacetChart, view: View) -> Chart:
     """A panel a model, in the study's order, as many in a row as the page holds."""
+    if len(view.labels) == 1:  # one panel takes the width of its page, as a facet cannot
+        alone: Chart = chart.properties(title=view.labels[0])
+        return alone
     place = alt.Facet("label:N", sort=view.labels, title=None)
     found: Chart = chart.facet(place, columns=min(4, max(1, len(view.labels))))
     return found
