@@ -44,6 +44,7 @@ def _view(
         "best_wrapper": "plain",
         "worst_wrapper": "json",
         "wrapper_high": 0.7,
+        "wrapper_low": 0.45,
         "requested": n,
         "replies": n,
     }
@@ -89,8 +90,9 @@ def test_verdicts() -> None:
 def test_an_effect_is_told_with_its_interval() -> None:
     said = answer(_view(("phi", CLEAR)))
     assert said.span == (
-        "Changing only the wrapper moves the accuracy of phi by 31.0 points, on average over "
-        "tasks (95% interval 26.0 to 36.0), highest under plain and lowest under json."
+        "Changing only the wrapper moves the accuracy of phi by 31.0 points from best to worst, on "
+        "average over tasks (95% interval 26.0 to 36.0); over all tasks it is highest under plain "
+        "(70.0%) and lowest under json (45.0%)."
     )
     one_task = answer(_view(("phi", CLEAR), tasks=("demo_choice",)))
     assert "average" not in one_task.span
@@ -176,14 +178,16 @@ def test_ranking_of_one_model() -> None:
 
 
 def test_a_reversal_beyond_noise_is_named() -> None:
-    row = {"wrapper_for": "plain", "wrapper_against": "json"}
+    row = {"wrapper_for": "plain", "wrapper_against": "json", "certain": True}
     turned = [
-        {"model_a": "a", "model_b": "b", **row, "gap": 0.05},
-        {"model_a": "a", "model_b": "c", **row, "gap": 0.2},
+        {"model_a": "a", "model_b": "b", **row, "reversed_gap": 0.05},
+        {"model_a": "a", "model_b": "c", **row, "reversed_gap": 0.2},
+        {"model_a": "b", "model_b": "c", **row, "certain": False},
     ]
     models = [(name, _ranked(1, 3)) for name in "abc"]
     said = answer(_view(*models, reversals=turned)).ranking
-    assert "beyond noise, a is ahead of c under plain and behind under json (1 more" in said
+    assert "beyond noise, a is ahead of c under plain and behind under json" in said
+    assert said.endswith("(2 of 3 pairs of models turn so).")
     doubtful = [{**row, "certain": False} for row in turned]
     assert "not settled" in answer(_view(*models, reversals=doubtful)).ranking
     bare = [{"model_a": "a", "model_b": "b", "certain": True, "reversed_gap": 0.1}]
@@ -226,9 +230,14 @@ def test_advice() -> None:
         {"model": "phi", "wrapper_a": "plain", "wrapper_b": "json", "p_holm": 0.3, "mode": "free"}
     ]
     part = {**CLEAR, "compliance_part": 0.2}
-    (found,) = advice(_view(("phi", part), wrapper_pairs=rows))
+    cells = [
+        {"model": "phi", "mode": "free", "wrapper": name, "parseability": p, "accuracy": p}
+        for name, p in (("plain", 0.9), ("json", 0.3))
+    ]
+    (found,) = advice(_view(("phi", part), wrapper_pairs=rows, cells=cells))
+    assert found.constrain.endswith("fewest replies parse under json (30.0%).")
     assert found.use == "plain (70.0%); json not shown to be worse."
-    assert found.constrain.startswith("Under json: up to about 20.0 points")
+    assert found.constrain.startswith("About 20.0 points between best and worst wrapper")
     assert found.more == "No."
     (noisy,) = advice(_view(("phi", {**NOISY, "compliance_part": 0.05})))
     assert noisy.use.startswith("None is shown to be better; plain")

@@ -11,8 +11,9 @@ import pytest
 from formatspan.errors import StorageError
 from formatspan.report.atomic import write_bytes, write_text
 from formatspan.report.escape import latex, markdown, neutral, one_line
-from formatspan.report.numbers import MISSING, interval, probability
-from formatspan.report.tables import TABLES, to_csv, to_latex, to_markdown, write_tables
+from formatspan.report.numbers import MISSING, interval, percent, points, probability, ratio
+from formatspan.report.table_list import TABLES
+from formatspan.report.tables import to_csv, to_latex, to_markdown, write_tables
 from formatspan.report.view import Row, View
 from report_runs import full, run
 
@@ -59,6 +60,8 @@ def test_one_line_keeps_scripts_that_need_joiners() -> None:
 def test_numbers() -> None:
     assert interval(0.261, 0.3625) == "26.1 to 36.2"
     assert interval(None, 0.1) == MISSING
+    assert points(-0.0004) == "0.0", "what rounds to zero has no sign"
+    assert (points(-0.012), percent(-1e-9), ratio(-0.0)) == ("-1.2", "0.0%", "0.00")
     assert probability(0.0004) == "< 0.001"
     assert probability(0.0342) == "0.034"
     assert probability(None) == MISSING
@@ -81,7 +84,7 @@ def test_an_absent_column_prints_as_a_dash() -> None:
 
 def test_every_table_in_three_forms(tmp_path: Path) -> None:
     view = View(full(run(tmp_path / "r", examples=20)))
-    files = write_tables(view, tmp_path / "tables")
+    files = write_tables(TABLES, view, tmp_path / "tables")
     assert {p.name for p in files} == {
         f"{table.name}.{suffix}" for table in TABLES for suffix in ("csv", "tex", "md")
     }

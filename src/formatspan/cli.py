@@ -219,7 +219,7 @@ def report(
     most, target = _count("--replies", replies), out or run / "report"
     Store.read(RunFolder(run).store).close()  # no folder is made where there is no run
     writable_folder(target, "--out")
-    analysis = analyze_run(run, level=level)  # type: ignore[arg-type]
+    analysis = analyze_run(run, level=level, levels=True, caps=True)  # type: ignore[arg-type]
     files = write_report(analysis, RunFolder(run).store, target, replies=most, figures=figures)
     typer.echo(f"{files.page}")
 

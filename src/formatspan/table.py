@@ -33,8 +33,15 @@ SELECT p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed, p.copy_of IS NO
 FROM points p
 JOIN prompts q USING (tokenizer, task, example_id, wrapper)
 LEFT JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
-ORDER BY p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed
 """
+_RAW = """
+SELECT p.model, p.task, p.example_id, p.wrapper, p.copy_of IS NOT NULL, g.text, g.finish_reason,
+       g.token_ids, g.completion_tokens, g.reasoning_tokens
+FROM points p
+LEFT JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
+"""
+_ORDER = "ORDER BY p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed"
+"""Of both, so that the raw replies stand in the order of the table's rows."""
 _CHUNK = 20_000
 """Rows held as Python objects at a time."""
 
@@ -47,6 +54,23 @@ class Asked(NamedTuple):
     example: Example
 
 
+class RawReply(NamedTuple):
+    """What stands behind a row of the table."""
+
+    model: str
+    task: str
+    example_id: str
+    wrapper: str
+    copy: bool
+    text: str | None
+    """None without a reply."""
+    finish_reason: str | None
+    token_ids: str | None
+    """As JSON, where the backend gave them."""
+    completion_tokens: int | None
+    reasoning_tokens: int | None
+
+
 def scored(store: Store, study: Study, level: Level) -> pl.DataFrame:
     """The table of a run at one extraction level; see the module for its columns."""
     import polars as pl
@@ -56,6 +80,12 @@ def scored(store: Store, study: Study, level: Level) -> pl.DataFrame:
         pl.DataFrame(rows, schema=schema, orient="row") for rows in _chunks(store, study, level)
     ]
     return pl.concat(chunks) if chunks else pl.DataFrame(schema=schema)
+
+
+def raw_replies(store: Store) -> Iterator[RawReply]:
+    """The raw reply of every row of the table, in the table's order."""
+    for row in store.connection.execute(_RAW + _ORDER):
+        yield RawReply(*row)
 
 
 def asked_of(store: Store, study: Study) -> Callable[[str, str, str], Asked]:
@@ -80,7 +110,7 @@ def asked_of(store: Store, study: Study) -> Callable[[str, str, str], Asked]:
 
 def _chunks(store: Store, study: Study, level: Level) -> Iterator[list[tuple[Any, ...]]]:
     look_up = asked_of(store, study)
-    cursor: sqlite3.Cursor = store.connection.execute(_ROWS)
+    cursor: sqlite3.Cursor = store.connection.execute(_ROWS + _ORDER)
     while rows := cursor.fetchmany(_CHUNK):
         yield [_row(row, look_up(row[1], row[2], row[3]), level) for row in rows]
 

@@ -42,6 +42,24 @@ class Tokenizer(Protocol):
 
 
 @runtime_checkable
+class Decoder(Protocol):
+    """A tokenizer that turns the beginnings of replies' token ids back into text."""
+
+    def decode_all(self, replies: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each, without special tokens."""
+        ...
+
+
+@runtime_checkable
+class Splitter(Protocol):
+    """A tokenizer that splits a reply's text as its model wrote it."""
+
+    def split(self, text: str) -> list[str]:
+        """The tokens' texts; joined they are ``text``."""
+        ...
+
+
+@runtime_checkable
 class Backend(Protocol):
     """Answers requests. Made by a factory ``(ModelSpec) -> Backend`` from the table.
 

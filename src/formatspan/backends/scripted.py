@@ -61,6 +61,10 @@ class PieceTokenizer:
         """Prompt tokens of ``messages``."""
         return sum(len(pieces(message.content)) + 3 for message in messages)
 
+    def split(self, text: str) -> list[str]:
+        """The tokens of a reply."""
+        return pieces(text)
+
 
 class Scripted:
     """A backend that answers by a function of the request.

@@ -8,7 +8,7 @@ from formatspan.analysis import FEW_EXAMPLES
 from formatspan.report.escape import one_line
 from formatspan.report.numbers import count, percent, points
 from formatspan.report.sentences import listed
-from formatspan.report.verdict import SAFE_SPAN, Verdict, more_examples, verdict
+from formatspan.report.verdict import SAFE_SPAN, SIGNIFICANT, Verdict, more_examples, verdict
 from formatspan.report.view import Row, View
 
 WORTH = 0.01
@@ -57,11 +57,15 @@ def _alike(model: Row, view: View) -> str:
     alike = [
         r["wrapper_b"] if r["wrapper_a"] == best else r["wrapper_a"]
         for r in view.of(model, "wrapper_pairs")
-        if best in (r["wrapper_a"], r["wrapper_b"])
-        and r["p_holm"] is not None
-        and r["p_holm"] >= 0.05
+        if best in (r["wrapper_a"], r["wrapper_b"]) and _not_apart(r)
     ]
     return f"; {listed(alike)} not shown to be worse" if alike else ""
+
+
+def _not_apart(pair: Row) -> bool:
+    if pair["p_holm"] is None:  # no test where every example came out alike
+        return bool(pair["difference"] == 0)
+    return bool(pair["p_holm"] >= SIGNIFICANT)
 
 
 def _constrain(model: Row, found: Verdict, view: View) -> str:
@@ -76,9 +80,18 @@ def _constrain(model: Row, found: Verdict, view: View) -> str:
     if found is not Verdict.EFFECT or part < WORTH:
         return "No gain to expect beyond noise."
     return (
-        f"Under {model['worst_wrapper'] or 'the worst wrapper'}: up to about {points(part)} "
-        "points, the compliance part of the loss."
+        f"About {points(part)} points between best and worst wrapper, the compliance part of the "
+        f"loss (mean over tasks){_unread(model, view)}."
     )
+
+
+def _unread(model: Row, view: View) -> str:
+    """Where replies parse least, which is where a constraint has most to mend."""
+    parsed = view.by_wrapper(model, "parseability")
+    if not parsed:
+        return ""
+    least = min(parsed, key=lambda name: parsed[name])
+    return f"; fewest replies parse under {least} ({percent(parsed[least])})"
 
 
 def _measured(model: Row, view: View) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from formatspan._version import __version__
@@ -191,42 +190,6 @@ def _facts(record: Mapping[str, Any]) -> str:
     address = record.get("entry", {}).get("model", MISSING)
     facts = [f"{key}: {value}" for key, value in record.get("facts", {}).items()]
     return "; ".join([str(address), *facts])
-
-
-def facts(view: View) -> list[Fact]:
-    """Figures about the run as a whole, one a line, nested names joined by dots."""
-    return [Fact(name, _said(value)) for name, value in _flat(view.facts)]
-
-
-def _flat(found: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    lines: list[tuple[str, Any]] = []
-    for key, value in found.items():
-        name = f"{prefix}{str(key).replace('_', ' ')}"
-        named = _named(value)
-        if named is not None:
-            lines += _flat(named, f"{name} · ")
-        else:
-            lines.append((name, value))
-    return lines
-
-
-def _named(value: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 - of many types
-    """The fields of a mapping, a dataclass or a named tuple; None of anything else."""
-    if isinstance(value, Mapping):
-        return value
-    if is_dataclass(value):
-        return {f.name: getattr(value, f.name) for f in fields(value)}
-    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else None
-
-
-def _said(value: object) -> str:
-    if value is None:
-        return MISSING
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list | tuple):
-        return "; ".join(_said(v) for v in value)
-    return str(value)
 
 
 def providers(found: Provenance) -> str:

@@ -9,17 +9,17 @@ MISSING = "–"
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A fraction of 1 as percent: ``0.4567`` is ``45.7%``."""
-    return MISSING if _undefined(value) else f"{100 * float(value or 0):.{digits}f}%"
+    return MISSING if _undefined(value) else f"{_fixed(100 * float(value or 0), digits)}%"
 
 
 def points(value: float | None, digits: int = 1) -> str:
     """A difference of fractions as percentage points, without a unit: ``0.31`` is ``31.0``."""
-    return MISSING if _undefined(value) else f"{100 * float(value or 0):.{digits}f}"
+    return MISSING if _undefined(value) else _fixed(100 * float(value or 0), digits)
 
 
 def ratio(value: float | None, digits: int = 2) -> str:
     """A plain ratio."""
-    return MISSING if _undefined(value) else f"{float(value or 0):.{digits}f}"
+    return MISSING if _undefined(value) else _fixed(float(value or 0), digits)
 
 
 def interval(low: float | None, high: float | None, digits: int = 1) -> str:
@@ -49,6 +49,12 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _fixed(value: float, digits: int) -> str:
+    """With so many digits; what rounds to zero has no sign."""
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def _undefined(value: float | None) -> bool:

@@ -28,7 +28,9 @@ from formatspan.report.figures.theme import colours
 from formatspan.report.league import league
 from formatspan.report.numbers import count, percent
 from formatspan.report.provenance import Provenance
+from formatspan.report.remarks import remarks
 from formatspan.report.sentences import answer
+from formatspan.report.table_list import TABLES
 from formatspan.report.view import View
 
 _STRETCHED = ("facet", "hconcat", "vconcat", "concat", "repeat")
@@ -77,6 +79,8 @@ def _sections(content: Content) -> dict[str, Any]:
         "answer": answer(view),
         "league": league(view),
         "figures": content.figures,
+        "remarks": {f.figure.name: remarks(f.figure.name, view) for f in content.figures if f.spec},
+        "tables": [(table, table.rows(view)) for table in TABLES],
         "explorer": content.explorer,
         "advice": advice(view),
         "checklist": checklist(view, found),

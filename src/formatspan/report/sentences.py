@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from formatspan.report.escape import one_line
-from formatspan.report.numbers import count, interval, points
+from formatspan.report.numbers import count, interval, percent, points
 from formatspan.report.verdict import Cause, Verdict, cause, verdict
 from formatspan.report.view import Row, View
 
@@ -51,7 +51,7 @@ def _effect(models: Sequence[Row], view: View) -> str:
     others = [f"{m.label} by {points(m['fsi'])}{_within(m)}" for m in ranked[1:NAMED]]
     if len(ranked) > NAMED:
         others.append(f"{count(len(ranked) - NAMED)} more models by less")
-    return text + (f"; {listed(others)}" if others else "")
+    return text + (f"; it moves that of {listed(others)}" if others else "")
 
 
 def _within(model: Row) -> str:
@@ -59,14 +59,15 @@ def _within(model: Row) -> str:
 
 
 def _over_tasks(view: View) -> str:
-    return ", on average over tasks" if len(view.tasks) > 1 else ""
+    return " from best to worst, on average over tasks" if len(view.tasks) > 1 else ""
 
 
 def _best_and_worst(model: Row) -> str:
     best, worst = model["best_wrapper"], model["worst_wrapper"]
     if not best or not worst or best == worst:
         return ""
-    return f", highest under {best} and lowest under {worst}"
+    high, low = percent(model["wrapper_high"]), percent(model["wrapper_low"])
+    return f"; over all tasks it is highest under {best} ({high}) and lowest under {worst} ({low})"
 
 
 def _safe(models: Sequence[Row], view: View) -> str:
@@ -177,9 +178,11 @@ def _ranking(view: View) -> str:
     free = [m for m in view.models if (m["mode"] or "free") == "free"] or view.models
     if len(free) < 2:
         return "With one model there is no ranking to trust or to doubt."
-    turned = [r for r in view.rows("reversals") if _beyond_noise(r)]
+    modes = {m["mode"] or "free" for m in free}
+    compared = [r for r in view.rows("reversals") if (r["mode"] or "free") in modes]
+    turned = [r for r in compared if _beyond_noise(r)]
     if turned:
-        return _turned(turned)
+        return _turned(turned, len(compared))
     placed = [m for m in free if m["rank_low"] is not None and m["rank_high"] is not None]
     if len(placed) < 2:
         return "Whether the ranking of the models holds over wrappers was not estimated."
@@ -202,13 +205,16 @@ def _ranking(view: View) -> str:
 
 def _beyond_noise(reversal: Row) -> bool:
     """Whether the simultaneous limits exclude chance; a row that does not say so does not count."""
-    marks = [reversal[key] for key in ("certain", "confirmed") if key in reversal]
-    return all(marks) if marks else reversal["wrapper_for"] is not None
+    return reversal["certain"] is True
 
 
-def _turned(turned: Sequence[Row]) -> str:
-    worst = max(turned, key=lambda r: r["gap"] or r["reversed_gap"] or 0.0)
-    more = f" ({count(len(turned) - 1)} more such reversals)" if len(turned) > 1 else ""
+def _turned(turned: Sequence[Row], compared: int) -> str:
+    worst = max(turned, key=lambda r: r["reversed_gap"] or 0.0)
+    more = (
+        f" ({count(len(turned))} of {count(compared)} pairs of models turn so)"
+        if compared > 1
+        else ""
+    )
     return (
         "The ranking cannot be trusted across wrappers: beyond noise, "
         f"{worst['model_a']} is ahead of {worst['model_b']} under "

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from formatspan.report.atomic import write_text
 from formatspan.report.escape import latex, markdown, neutral, one_line
-from formatspan.report.numbers import MISSING, count, interval, percent, points, probability, ratio
+from formatspan.report.numbers import MISSING, count, interval
 from formatspan.report.view import Row, View
 
 Cell = Callable[[Row], str]
@@ -22,149 +22,59 @@ class Column(NamedTuple):
     head: str
     cell: Cell
     right: bool = True
+    wraps: bool = False
+    """A sentence rather than a name."""
 
 
 class Table(NamedTuple):
-    """A table of a report; its CSV holds the whole frame of the same rows."""
+    """A table of a report; its CSV holds all columns of the same rows."""
 
     name: str
     title: str
-    frame: str
+    note: str
+    """What its figures are, for who reads the page."""
+    rows: Callable[[View], Sequence[Row]]
     columns: tuple[Column, ...]
+    empty: str = "There is nothing to show: no model has replies under every wrapper."
 
 
-def _text(key: str, head: str | None = None) -> Column:
+def text(key: str, head: str | None = None) -> Column:
+    """A name or a note."""
     return Column(head or key, lambda r: MISSING if r[key] is None else str(r[key]), right=False)
 
 
-def _count(key: str, head: str | None = None) -> Column:
+def note(cell: Cell) -> Column:
+    """What to beware of."""
+    return Column("note", cell, right=False, wraps=True)
+
+
+def number(key: str, head: str | None = None) -> Column:
+    """A count."""
     return Column(head or key, lambda r: MISSING if r[key] is None else count(r[key]))
 
 
-def _of(key: str, head: str, form: Callable[[Any], str]) -> Column:
+def of(key: str, head: str, form: Callable[[Any], str]) -> Column:
+    """A figure in the form of `formatspan.report.numbers`."""
     return Column(head, lambda r: form(r[key]))
 
 
-def _within(key: str, head: str) -> Column:
+def within(key: str, head: str) -> Column:
+    """Both limits of a figure, in percentage points."""
     return Column(head, lambda r: interval(r[f"{key}_low"], r[f"{key}_high"]))
 
 
-_MODEL = Column("model", lambda r: r.label, right=False)
-
-TABLES: tuple[Table, ...] = (
-    Table(
-        "summary",
-        "Models: means over tasks; FSI and PSI in percentage points",
-        "models",
-        (
-            _MODEL,
-            _count("tasks"),
-            _of("accuracy", "accuracy", percent),
-            _of("fsi", "FSI", points),
-            _within("fsi", "95% max-T"),
-            _within("fsi_task_bootstrap", "95% over tasks (paper)"),
-            _of("noise_floor", "noise floor", points),
-            _of("psi", "PSI", points),
-            _within("psi", "95% max-T of PSI"),
-            _of("nfsi", "nFSI", ratio),
-            _of("cfsi", "cFSI", ratio),
-            _of("compliance_share", "compliance", lambda v: percent(v, 0)),
-            _text("best_wrapper", "best"),
-            _text("worst_wrapper", "worst"),
-        ),
-    ),
-    Table(
-        "pairs",
-        "Models and tasks; FSI and PSI in percentage points",
-        "pairs",
-        (
-            _MODEL,
-            _text("task"),
-            _count("n"),
-            _of("accuracy", "accuracy", percent),
-            _of("chance", "chance", percent),
-            _of("fsi", "FSI", points),
-            _within("fsi", "95% max-T"),
-            _of("noise_floor", "noise floor", points),
-            _of("p_holm", "p (Holm)", probability),
-            _of("psi", "PSI", points),
-            _of("nfsi", "nFSI", ratio),
-            _of("cfsi", "cFSI", ratio),
-            _of("compliance_part", "compliance part", points),
-            _of("conditional_part", "conditional part", points),
-            _text("note"),
-        ),
-    ),
-    Table(
-        "cells",
-        "Cells",
-        "cells",
-        (
-            _MODEL,
-            _text("task"),
-            _text("wrapper"),
-            _count("n"),
-            _of("accuracy", "accuracy", percent),
-            _of("parseability", "parsed", percent),
-            _of("conditional_accuracy", "right if parsed", percent),
-            _of("win", "win", ratio),
-            _of("best_probability", "probability of being best", ratio),
-        ),
-    ),
-    Table(
-        "matched",
-        "Models and tasks on the matched subset; FSI and PSI in percentage points",
-        "matched",
-        (
-            _MODEL,
-            _text("task"),
-            _count("n"),
-            _of("accuracy", "accuracy", percent),
-            _of("fsi", "FSI", points),
-            _within("fsi", "95% max-T"),
-            _of("psi", "PSI", points),
-        ),
-    ),
-    Table(
-        "statuses",
-        "What became of the replies",
-        "statuses",
-        (
-            _MODEL,
-            _text("wrapper"),
-            _text("status"),
-            _count("count"),
-            _of("share", "share", percent),
-        ),
-    ),
-    Table(
-        "wrapper_pairs",
-        "Wrappers compared in pairs; differences in percentage points",
-        "wrapper_pairs",
-        (
-            _MODEL,
-            _text("wrapper_a", "wrapper"),
-            _text("wrapper_b", "less"),
-            _of("difference", "difference", points),
-            Column("95%", lambda r: interval(r["low"], r["high"])),
-            _of("p_holm", "p (Holm)", probability),
-        ),
-    ),
-)
-
-
-def write_tables(view: View, folder: Path) -> list[Path]:
+def write_tables(tables: Sequence[Table], view: View, folder: Path) -> list[Path]:
     """Write every table that has rows, in three forms; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for table in TABLES:
-        rows = view.rows(table.frame)
+    for table in tables:
+        rows = table.rows(view)
         if not rows:
             continue
         forms = {"csv": to_csv(rows), "tex": to_latex(table, rows), "md": to_markdown(table, rows)}
-        for suffix, text in forms.items():
+        for suffix, content in forms.items():
             path = folder / f"{table.name}.{suffix}"
-            write_text(path, text)
+            write_text(path, content)
             written.append(path)
     return written
 
@@ -173,7 +83,7 @@ def to_csv(rows: Sequence[Row]) -> str:
     """Every column of the rows; undefined figures are empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    heads = list(rows[0])
+    heads = list(dict.fromkeys(key for row in rows for key in row))
     writer.writerow([neutral(h) for h in heads])
     writer.writerows([[neutral(row[h]) for h in heads] for row in rows])
     return out.getvalue()

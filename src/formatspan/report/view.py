@@ -96,6 +96,11 @@ class View:
         found = getattr(self.analysis, "facts", None)
         return found if isinstance(found, Mapping) else {}
 
+    def facts_by_mode(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Figures of the run as a whole, by decoding mode in the study's order."""
+        found = ((mode, self.facts.get(mode)) for mode in self.study.decoding)
+        return [(mode, facts) for mode, facts in found if isinstance(facts, Mapping)]
+
     def by_wrapper(self, model: Row, key: str) -> dict[str, float]:
         """A cell figure of one model by wrapper, the mean over its tasks."""
         values: dict[str, list[float]] = {name: [] for name in self.wrappers}

@@ -13,6 +13,7 @@ from formatspan.report.figures.files import write_figures
 from formatspan.report.figures.table import drawn
 from formatspan.report.page import Content, page
 from formatspan.report.provenance import provenance
+from formatspan.report.table_list import TABLES
 from formatspan.report.tables import write_tables
 from formatspan.report.view import View
 
@@ -69,7 +70,7 @@ def write_report(
     html = page(Content(view, provenance(store_path), chosen, drawings))
     _make(out)
     write_text(out / "analysis.json", analysis.to_json() + "\n")
-    tables = write_tables(view, out / "tables")
+    tables = write_tables(TABLES, view, out / "tables")
     drawings_written = write_figures(drawings, out / "figures") if figures else []
     write_text(out / "report.html", html)
     return ReportFiles(

@@ -55,6 +55,14 @@ class ChatTokenizer:
         """Text of a reply, without special tokens."""
         return str(self._tokenizer.decode(list(token_ids), skip_special_tokens=True))
 
+    def decode_all(self, replies: Sequence[Sequence[int]]) -> list[str]:
+        """Texts of several replies, without special tokens; one call is much faster than many."""
+        filled = [list(ids) for ids in replies if ids]
+        if not filled:
+            return [""] * len(replies)
+        texts = iter(self._tokenizer.decode(filled, skip_special_tokens=True))
+        return [str(next(texts)) if ids else "" for ids in replies]
+
     def _count_uncached(self, messages: tuple[Message, ...]) -> int:
         return int(self.encode(messages).shape[1])
 

@@ -9,15 +9,16 @@ import altair as alt
 from formatspan.records import Status
 from formatspan.report.figures.data import ABILITY, COMPLIANCE
 from formatspan.report.figures.parts import (
-    EXACT,
     Chart,
+    bars,
     index_colour,
     legend_filter,
+    names,
     paling,
     panel_width,
     panels,
     percent_axis,
-    plain_axis,
+    tips,
     whole,
     wrapper_colour,
 )
@@ -39,35 +40,29 @@ if TYPE_CHECKING:
 def decomposition(data: pl.DataFrame, view: View) -> Chart:
     """Stacked bars of the two signed parts."""
     parts = [COMPLIANCE, ABILITY]
-    bars: alt.Chart = (
-        alt.Chart(data)
-        .mark_bar(height=ROW - 10)
+    found: alt.Chart = (
+        bars(data)
         .encode(
             x=alt.X("value:Q", axis=percent_axis("part of the span, mean over tasks")),
-            y=alt.Y("label:N", sort=view.labels, title=None, axis=plain_axis()),
+            y=names("label", view.labels),
             color=alt.Color("part:N", scale=alt.Scale(domain=parts, range=list(PART_COLOURS))),
-            tooltip=[
-                alt.Tooltip("label:N", title="model"),
-                alt.Tooltip("part:N"),
-                alt.Tooltip("value:Q", format=EXACT),
-                alt.Tooltip("fsi:Q", format=EXACT, title="FSI"),
-            ],
+            tooltip=tips(model="label", part="part", value="value:%", FSI="fsi:%"),
         )
         .properties(width=WIDTH, height=ROW * len(view.labels))
     )
-    return bars
+    return found
 
 
 def ranks(data: pl.DataFrame, view: View) -> Chart:
     """The span of ranks of each model, a dot a wrapper."""
     chosen = legend_filter("wrapper")
     apart = alt.Scale(paddingInner=0.4, paddingOuter=0.2)
-    base = alt.Chart(data).encode(
-        y=alt.Y("label:N", sort=view.labels, title=None, axis=plain_axis(), scale=apart)
-    )
-    places = alt.Axis(title="rank by accuracy", tickMinStep=1, format="d")
+    base = alt.Chart(data).encode(y=names("label", view.labels, scale=apart))
     most = len(view.labels)
     scale = alt.Scale(domain=[0.7, most + 0.3], nice=False)
+    places = alt.Axis(
+        title="rank by accuracy", format="d", values=list(range(1, most + 1)), labelOverlap=True
+    )
     span = base.mark_rule(strokeWidth=5, opacity=0.15, strokeCap="round").encode(
         x=alt.X("min(low):Q", axis=places, scale=scale), x2="max(high):Q"
     )
@@ -78,12 +73,7 @@ def ranks(data: pl.DataFrame, view: View) -> Chart:
             yOffset=alt.YOffset("wrapper:N", sort=view.wrappers),
             color=wrapper_colour(view),
             opacity=paling(chosen),
-            tooltip=[
-                alt.Tooltip("label:N", title="model"),
-                alt.Tooltip("wrapper:N"),
-                alt.Tooltip("rank:Q"),
-                alt.Tooltip("accuracy:Q", format=EXACT),
-            ],
+            tooltip=tips(model="label", wrapper="wrapper", rank="rank:Q", accuracy="accuracy:%"),
         )
         .add_params(chosen)
     )
@@ -93,66 +83,63 @@ def ranks(data: pl.DataFrame, view: View) -> Chart:
 def statuses(data: pl.DataFrame, view: View) -> Chart:
     """Stacked bars: what became of the replies under each wrapper."""
     chosen = legend_filter("status")
-    names = [s.value for s in Status if s.value in set(data.filter(data["count"] > 0)["status"])]
-    colours = [STATUS_COLOURS[Status(name)] for name in names]
-    bars: alt.Chart = (
-        alt.Chart(data.filter(data["count"] > 0))
-        .mark_bar(height=ROW - 10)
+    there = data.filter(data["count"] > 0)
+    found = [s for s in Status if s.value in set(there["status"])]
+    order, colours = [s.value for s in found], [STATUS_COLOURS[s] for s in found]
+    panel: alt.Chart = (
+        bars(there)
         .encode(
             x=alt.X("share:Q", stack="zero", **whole("replies")),
-            y=alt.Y("wrapper:N", sort=view.wrappers, title=None, axis=plain_axis()),
-            color=alt.Color("status:N", scale=alt.Scale(domain=names, range=colours)),
+            y=names("wrapper", view.wrappers),
+            color=alt.Color("status:N", scale=alt.Scale(domain=order, range=colours)),
             order=alt.Order("rank:Q"),
             opacity=paling(chosen),
-            tooltip=[
-                alt.Tooltip("label:N", title="model"),
-                alt.Tooltip("wrapper:N"),
-                alt.Tooltip("status:N"),
-                alt.Tooltip("count:Q"),
-                alt.Tooltip("share:Q", format=EXACT),
-            ],
+            tooltip=tips(
+                model="label",
+                wrapper="wrapper",
+                status="status",
+                replies="count:Q",
+                share="share:%",
+            ),
         )
         .add_params(chosen)
-        .transform_calculate(rank=f"indexof({names!r}, datum.status)")
+        .transform_calculate(rank=f"indexof({order!r}, datum.status)")
         .properties(width=panel_width(view), height=ROW * len(view.wrappers))
     )
-    return panels(bars, view)
+    return panels(panel, view)
 
 
 def caps(data: pl.DataFrame, view: View) -> Chart:
-    """FSI and PSI over the length cap."""
-    panel = (
-        alt.Chart(data)
-        .mark_line(point=True, strokeWidth=2)
-        .encode(
-            x=alt.X("cap:Q", title="cap in tokens", scale=alt.Scale(type="log", base=2)),
-            y=alt.Y("value:Q", axis=percent_axis("best minus worst wrapper")),
-            color=index_colour(),
-            tooltip=[
-                alt.Tooltip("label:N", title="model"),
-                alt.Tooltip("cap:Q"),
-                alt.Tooltip("index:N"),
-                alt.Tooltip("value:Q", format=EXACT),
-                alt.Tooltip("how:N", title="cut"),
-            ],
-        )
-        .properties(width=panel_width(view), height=PANEL - 40)
+    """FSI and PSI over the length cap, with their intervals as bands."""
+    places = sorted(set(data["cap"]))
+    axis = alt.Axis(title="cap in tokens", values=places, format="d", labelOverlap="greedy")
+    base = alt.Chart(data).encode(
+        x=alt.X("cap:Q", axis=axis, scale=alt.Scale(type="log", base=2, nice=False)),
+        color=index_colour(),
     )
+    height = alt.Y("value:Q", axis=percent_axis("best minus worst wrapper"))
+    line = base.mark_line(point=alt.OverlayMarkDef(size=36), strokeWidth=2).encode(
+        y=height,
+        tooltip=tips(
+            **{"model": "label", "cap": "cap:Q", "index": "index", "value": "value:%"},
+            **{"from": "low:%", "to": "high:%", "cut off": "cut_off:%", "cut by": "how"},
+        ),
+    )
+    layers = [line]
+    if data["low"].drop_nulls().len():  # Vega warns of a layer without any value
+        layers.insert(0, base.mark_area(opacity=0.14).encode(y="low:Q", y2="high:Q"))
+    panel = alt.layer(*layers).properties(width=panel_width(view), height=PANEL - 40)
     return panels(panel, view)
 
 
 def noise(data: pl.DataFrame, view: View) -> Chart:
     """FSI as a dot beside the tick of its noise floor; hollow where it is not significant."""
     base = alt.Chart(data).encode(
-        y=alt.Y("task:N", sort=view.tasks, title=None, axis=plain_axis()),
-        tooltip=[
-            alt.Tooltip("label:N", title="model"),
-            alt.Tooltip("task:N"),
-            alt.Tooltip("n:Q"),
-            alt.Tooltip("fsi:Q", format=EXACT, title="FSI"),
-            alt.Tooltip("floor:Q", format=EXACT, title="noise floor"),
-            alt.Tooltip("p_holm:Q", format=".3f", title="p (Holm)"),
-        ],
+        y=names("task", view.tasks),
+        tooltip=tips(
+            **{"model": "label", "task": "task", "n": "n:Q", "FSI": "fsi:%"},
+            **{"noise floor": "floor:%", "p (Holm)": "p_holm:.3f"},
+        ),
     )
     between = base.mark_rule(opacity=0.3).encode(
         x=alt.X("floor:Q", axis=percent_axis("FSI (dot), noise floor (tick)")), x2="fsi:Q"
@@ -174,13 +161,10 @@ def sizes(data: pl.DataFrame, view: View) -> Chart:
     base = alt.Chart(data).encode(
         x=alt.X("size:Q", title="billions of parameters", scale=alt.Scale(type="log")),
         color=alt.Color("family:N", scale=alt.Scale(range=list(_FAMILIES))),
-        tooltip=[
-            alt.Tooltip("label:N", title="model"),
-            alt.Tooltip("size:Q", title="billions"),
-            alt.Tooltip("value:Q", format=EXACT, title="FSI"),
-            alt.Tooltip("low:Q", format=EXACT, title="from"),
-            alt.Tooltip("high:Q", format=EXACT, title="to"),
-        ],
+        tooltip=tips(
+            **{"model": "label", "billions": "size:Q", "family": "family"},
+            **{"FSI": "value:%", "from": "low:%", "to": "high:%"},
+        ),
     )
     height = alt.Y("value:Q", axis=percent_axis("mean FSI"))
     layers = [

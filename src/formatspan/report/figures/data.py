@@ -14,9 +14,6 @@ from formatspan.report.view import Row, View
 if TYPE_CHECKING:
     import polars as pl
 
-SPREAD_BIN = 0.01
-SPREAD_MOST = 0.5
-"""Larger token spreads are counted in the last bin."""
 COMPLIANCE, ABILITY = "compliance", "accuracy of parsed replies"
 
 
@@ -64,40 +61,22 @@ def _wins(cells: Sequence[Row], wrapper: str) -> float | None:
 
 def spreads(view: View) -> pl.DataFrame:
     """Share of examples by token spread and model, in bins of one percent."""
-    found = _spread_counts(view)
+    counts: Counter[tuple[str, float, float]] = Counter()
     totals: Counter[str] = Counter()
-    for (label, _), count in found.items():
-        totals[label] += count
+    for row in view.rows("spreads"):
+        counts[row.label, row["low"], row["high"]] += row["examples"]
+        totals[row.label] += row["examples"]
     return _frame(
         {
             "label": label,
-            "low": bin_ * SPREAD_BIN,
-            "high": (bin_ + 1) * SPREAD_BIN,
+            "low": low,
+            "high": high,
             "share": count / totals[label],
             "count": count,
             "threshold": view.study.matched_threshold,
         }
-        for (label, bin_), count in sorted(found.items())
+        for (label, low, high), count in sorted(counts.items())
     )
-
-
-def _spread_counts(view: View) -> dict[tuple[str, int], int]:
-    """Examples by label and bin; counted as a frame, since a row an example can be many."""
-    import polars as pl
-
-    frame: pl.DataFrame | None = getattr(view.analysis, "spreads", None)
-    if frame is None or "spread" not in frame.columns:
-        return {}
-    keys = [key for key in ("model", "mode") if key in frame.columns]
-    # The nudge keeps 0.05, which is not exact in binary, out of the bin below.
-    bin_ = (pl.col("spread").clip(0, SPREAD_MOST) / SPREAD_BIN + 1e-9).floor().cast(pl.Int64)
-    counted = (
-        frame.filter(pl.col("spread").is_not_null() & pl.col("spread").is_finite())
-        .with_columns(bin_.alias("bin"))
-        .group_by(*keys, "bin")
-        .len()
-    )
-    return {(Row(row).label, row["bin"]): row["len"] for row in counted.to_dicts()}
 
 
 def heat(view: View) -> pl.DataFrame:
@@ -163,18 +142,21 @@ def statuses(view: View) -> pl.DataFrame:
 
 
 def caps(view: View) -> pl.DataFrame:
-    """FSI and PSI as functions of the length cap."""
+    """FSI and PSI, means over tasks, as functions of the length cap."""
     return _frame(
         {
             "label": c.label,
             "cap": c["cap"],
             "index": index.upper(),
             "value": c[index],
-            "how": "by tokens of the model" if c["exact"] else "by tokenizer, approximate",
+            "low": c[f"{index}_low"],
+            "high": c[f"{index}_high"],
+            "cut_off": c["cut_off"],
+            "how": c["cut_by"],
         }
         for c in view.rows("caps")
         for index in ("fsi", "psi")
-        if c[index] is not None
+        if c[index] is not None and c["task"] is None
     )
 
 

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from formatspan.report.figures.parts import (
-    EXACT,
+    CELL,
     PERCENT,
     Chart,
-    cell_tooltip,
+    bars,
     index_colour,
-    interval_tooltip,
+    interval_tips,
     legend_filter,
+    names,
     paling,
     panel_width,
     panels,
     percent_axis,
     plain_axis,
+    tips,
     unit,
     whole,
     wrapper_colour,
@@ -34,12 +36,11 @@ if TYPE_CHECKING:
 
 def means(data: pl.DataFrame, view: View) -> Chart:
     """Dots with intervals: FSI and PSI of each model."""
-    place = alt.Y("label:N", sort=view.labels, title=None, axis=plain_axis())
     base = alt.Chart(data).encode(
-        y=place,
+        y=names("label", view.labels),
         yOffset=alt.YOffset("index:N", sort=list(INDEX_COLOURS)),
         color=index_colour(),
-        tooltip=interval_tooltip("label", "tasks:Q"),
+        tooltip=interval_tips("label", "tasks"),
     )
     span = base.mark_rule(strokeWidth=2, opacity=0.55).encode(
         x=alt.X("low:Q", axis=percent_axis("mean over tasks, with 95% interval"), scale=unit(data)),
@@ -61,15 +62,12 @@ def scatter(data: pl.DataFrame, view: View) -> Chart:
     dots = (
         base.mark_point(filled=False, size=55, strokeWidth=1.8)
         .encode(
-            x=alt.X(
-                "parseability:Q",
-                **whole("parsed"),
-            ),
+            x=alt.X("parseability:Q", **whole("parsed")),
             y=alt.Y("accuracy:Q", **whole("right")),
             color=wrapper_colour(view),
             shape=wrapper_shape(view),
             opacity=paling(chosen, 0.85),
-            tooltip=cell_tooltip(),
+            tooltip=CELL,
         )
         .add_params(chosen)
     )
@@ -80,49 +78,43 @@ def scatter(data: pl.DataFrame, view: View) -> Chart:
 def wins(data: pl.DataFrame, view: View) -> Chart:
     """Stacked bars: which wrapper was best on how many tasks."""
     chosen = legend_filter("wrapper")
-    bars: alt.Chart = (
-        alt.Chart(data)
-        .mark_bar(height=ROW - 10)
+    axis = alt.Axis(tickMinStep=1)
+    found: alt.Chart = (
+        bars(data)
         .encode(
-            x=alt.X(
-                "wins:Q",
-                title="tasks on which the wrapper was best; ties shared",
-                axis=alt.Axis(tickMinStep=1),
-            ),
-            y=alt.Y("label:N", sort=view.labels, title=None, axis=plain_axis()),
+            x=alt.X("wins:Q", title="tasks on which the wrapper was best; ties shared", axis=axis),
+            y=names("label", view.labels),
             color=wrapper_colour(view),
             order="order:Q",
             opacity=paling(chosen),
-            tooltip=[
-                alt.Tooltip("label:N", title="model"),
-                alt.Tooltip("wrapper:N"),
-                alt.Tooltip("wins:Q", format=".2f"),
-            ],
+            tooltip=tips(model="label", wrapper="wrapper", wins="wins:.2f"),
         )
         .add_params(chosen)
         .properties(width=WIDTH, height=ROW * len(view.labels))
     )
-    return bars
+    return found
 
 
 def spreads(data: pl.DataFrame, view: View) -> Chart:
     """Histogram of the token spread, with the line of the matched subset."""
     base = alt.Chart(data)
-    bars = base.mark_bar(color=INDEX_COLOURS["FSI"], binSpacing=1).encode(
-        x=alt.X("low:Q", bin="binned", axis=percent_axis("token spread over wrappers")),
+    columns = base.mark_bar(color=INDEX_COLOURS["FSI"], binSpacing=1).encode(
+        x=alt.X(
+            "low:Q",
+            bin="binned",
+            axis=percent_axis("token spread over wrappers"),
+            scale=alt.Scale(domainMin=0),
+        ),
         x2="high:Q",
         y=alt.Y("share:Q", axis=percent_axis("examples")),
-        tooltip=[
-            alt.Tooltip("label:N", title="model"),
-            alt.Tooltip("low:Q", format=PERCENT, title="spread from"),
-            alt.Tooltip("count:Q", title="examples"),
-            alt.Tooltip("share:Q", format=EXACT),
-        ],
+        tooltip=tips(
+            model="label", spread_from=f"low:{PERCENT}", examples="count:Q", share="share:%"
+        ),
     )
     line = base.mark_rule(strokeDash=[5, 3], strokeWidth=2, color=SERIES[4]).encode(
         x="min(threshold):Q"
     )
-    panel = alt.layer(bars, line).properties(width=panel_width(view), height=110)
+    panel = alt.layer(columns, line).properties(width=panel_width(view), height=110)
     return panels(panel, view)
 
 
@@ -130,7 +122,7 @@ def heat(data: pl.DataFrame, view: View) -> Chart:
     """Accuracy of every cell, written into it."""
     base = alt.Chart(data).encode(
         x=alt.X("wrapper:N", sort=view.wrappers, title=None, axis=plain_axis(-40)),
-        y=alt.Y("task:N", sort=view.tasks, title=None, axis=plain_axis()),
+        y=names("task", view.tasks),
     )
     tiles = base.mark_rect().encode(
         color=alt.Color(
@@ -138,7 +130,7 @@ def heat(data: pl.DataFrame, view: View) -> Chart:
             scale=alt.Scale(domain=[0, 1], range=list(HEAT)),
             legend=alt.Legend(format=PERCENT, title="accuracy", gradientLength=180),
         ),
-        tooltip=cell_tooltip(),
+        tooltip=CELL,
     )
     dark = alt.datum.accuracy > 0.5
     text = base.mark_text(fontSize=11).encode(
@@ -152,10 +144,10 @@ def heat(data: pl.DataFrame, view: View) -> Chart:
 def by_task(data: pl.DataFrame, view: View) -> Chart:
     """Dots with intervals: FSI and PSI of each model on each task."""
     base = alt.Chart(data).encode(
-        y=alt.Y("task:N", sort=view.tasks, title=None, axis=plain_axis()),
+        y=names("task", view.tasks),
         yOffset=alt.YOffset("index:N", sort=list(INDEX_COLOURS)),
         color=index_colour(),
-        tooltip=interval_tooltip("task", "n:Q"),
+        tooltip=interval_tips("task", "n"),
     )
     span = base.mark_rule(strokeWidth=2, opacity=0.5).encode(
         x=alt.X("low:Q", axis=percent_axis("best minus worst wrapper"), scale=unit(data)),

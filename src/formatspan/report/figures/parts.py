@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from formatspan.report.figures.theme import INDEX_COLOURS, PANEL, SHAPES, WIDTH, colours
+from formatspan.report.figures.theme import INDEX_COLOURS, PANEL, ROW, SHAPES, WIDTH, colours
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +31,14 @@ def percent_axis(title: str) -> alt.Axis:
 def whole(title: str) -> dict[str, Any]:
     """Axis and scale of a share, from 0 to 100% whatever the data."""
     quarters = [0, 0.25, 0.5, 0.75, 1]
-    axis = alt.Axis(title=title, format=PERCENT, labelFlush=True, values=quarters)
+    axis = alt.Axis(
+        title=title,
+        format=PERCENT,
+        labelFlush=True,
+        values=quarters,
+        labelOverlap="parity",  # in narrow panels every second label
+        labelSeparation=12,
+    )
     return {"axis": axis, "scale": alt.Scale(domain=[0, 1])}
 
 
@@ -58,6 +65,9 @@ def index_colour() -> alt.Color:
 
 def panels(chart: alt.Chart | alt.LayerChart | alt.FacetChart, view: View) -> Chart:
     """A panel a model, in the study's order, as many in a row as the page holds."""
+    if len(view.labels) == 1:  # one panel takes the width of its page, as a facet cannot
+        alone: Chart = chart.properties(title=view.labels[0])
+        return alone
     place = alt.Facet("label:N", sort=view.labels, title=None)
     found: Chart = chart.facet(place, columns=min(4, max(1, len(view.labels))))
     return found
@@ -68,7 +78,7 @@ def legend_filter(name: str) -> alt.Parameter:
     return alt.selection_point(fields=[name], bind="legend", name=f"legend_{name}")
 
 
-def paling(chosen: alt.Parameter, full: float = 1.0) -> alt.typing.Optional[object]:
+def paling(chosen: alt.Parameter, full: float = 1.0) -> Any:  # noqa: ANN401 - of Altair
     """Opacity that follows the legend filter."""
     return alt.when(chosen).then(alt.value(full)).otherwise(alt.value(0.12))
 
@@ -79,28 +89,48 @@ def unit(data: pl.DataFrame) -> alt.Scale:
     return alt.Scale(domain=[0, min(1.0, max(0.05, most * 1.05))], clamp=True)
 
 
-def interval_tooltip(place: str, counted: str) -> list[alt.Tooltip]:
+def tips(**shown: str) -> list[alt.Tooltip]:
+    """What a mark says when pointed at: titles, and fields with their kind or format.
+
+    ``label`` is a name, ``n:Q`` a number, ``fsi:%`` a share, ``p:.3f`` a number in that form.
+    """
+    return [_tip(title.replace("_", " "), field) for title, field in shown.items()]
+
+
+def _tip(title: str, field: str) -> alt.Tooltip:
+    name, _, form = field.partition(":")
+    if form in ("", "N", "Q"):
+        return alt.Tooltip(f"{name}:{form or 'N'}", title=title)
+    return alt.Tooltip(f"{name}:Q", title=title, format=EXACT if form == "%" else form)
+
+
+def interval_tips(place: str, counted: str) -> list[alt.Tooltip]:
     """What an index with its interval says when pointed at."""
-    return [
-        alt.Tooltip(f"{place}:N", title=place if place != "label" else "model"),
-        alt.Tooltip("index:N"),
-        alt.Tooltip("value:Q", format=EXACT),
-        alt.Tooltip("low:Q", format=EXACT, title="from"),
-        alt.Tooltip("high:Q", format=EXACT, title="to"),
-        alt.Tooltip(counted, title=counted[:-2]),
-    ]
+    where = {"model" if place == "label" else place: place}
+    figures = {"index": "index", "value": "value:%", "from": "low:%", "to": "high:%"}
+    return tips(**where, **figures, **{counted: f"{counted}:Q"})
 
 
-def cell_tooltip() -> list[alt.Tooltip]:
-    """What a cell says when pointed at."""
-    return [
-        alt.Tooltip("label:N", title="model"),
-        alt.Tooltip("task:N"),
-        alt.Tooltip("wrapper:N"),
-        alt.Tooltip("n:Q"),
-        alt.Tooltip("accuracy:Q", format=EXACT),
-        alt.Tooltip("parseability:Q", format=EXACT, title="parsed"),
-    ]
+CELL = tips(
+    model="label",
+    task="task",
+    wrapper="wrapper",
+    n="n:Q",
+    accuracy="accuracy:%",
+    parsed="parseability:%",
+)
+"""What a cell says when pointed at."""
+
+
+def names(field: str, order: list[str], **options: Any) -> alt.Y:  # noqa: ANN401 - of Altair
+    """A row for each name, in a given order."""
+    return alt.Y(f"{field}:N", sort=order, title=None, axis=plain_axis(), **options)
+
+
+def bars(data: pl.DataFrame) -> alt.Chart:
+    """Horizontal bars."""
+    found: alt.Chart = alt.Chart(data).mark_bar(height=ROW - 10)
+    return found
 
 
 def plain_axis(angle: int = 0) -> alt.Axis:

@@ -106,7 +106,7 @@ FIGURES: tuple[Figure, ...] = (
         data.caps,
         "Length cap",
         "FSI and PSI had the replies been cut at fewer tokens. The curves need not be monotone.",
-        "The analysis holds no cap curves: they need the tokens of the replies.",
+        "There is no curve over the cap: no replies yet, or a model that reasons in hidden tokens.",
     ),
     Figure(
         data.noise,
@@ -119,7 +119,7 @@ FIGURES: tuple[Figure, ...] = (
         data.sizes,
         "Sensitivity and size",
         "Mean FSI against the size stated in the study. A handful of models cannot show a law.",
-        "Sizes need at least two models with `size_b` in the study.",
+        "Sizes need at least two models whose size_b is stated in the study.",
     ),
 )
 

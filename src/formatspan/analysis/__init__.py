@@ -1,0 +1,25 @@
+"""The analysis of a run: frozen frames and figures, a pure function of its store.
+
+Nothing here draws or asks a model. The same store gives the same analysis, byte for byte,
+whether the run was interrupted or not. Where a figure is made:
+
+- ``result``: what an analysis holds, and its JSON form;
+- ``build``: from a run to an analysis, by way of the rooms below;
+- ``grids`` and ``rows``: indices and coverage, counted straight from the table;
+- ``tested``: what `formatspan.inference` adds to these rows, and the frames of its own;
+- ``levels``: FSI and PSI at every extraction level, on all examples and on the matched subset;
+- ``caps`` and ``cutting``: the indices had the replies been cut at fewer tokens.
+"""
+
+from formatspan.analysis.build import ALL_LEVELS, analysis_of, analyze
+from formatspan.analysis.result import SCHEMA_VERSION, Analysis
+from formatspan.analysis.rows import FEW_EXAMPLES
+
+__all__ = [
+    "ALL_LEVELS",
+    "FEW_EXAMPLES",
+    "SCHEMA_VERSION",
+    "Analysis",
+    "analysis_of",
+    "analyze",
+]
