@@ -20,6 +20,8 @@ ORDER = (
     ("planning", "runner"),
     ("session", "show", "table", "inference"),
     ("analysis",),
+    ("imported",),
+    ("comparison",),
     ("report",),
     ("progress",),
     ("cli",),

@@ -50,7 +50,8 @@ class Analysis:
 
     run: Path
     study: Study
-    level: Level
+    level: str
+    """A `Level`, or ``IMPORTED`` for a table that was scored elsewhere."""
     models: pl.DataFrame
     """A row a model and decoding mode: means over tasks, best and worst wrapper."""
     pairs: pl.DataFrame
@@ -126,7 +127,7 @@ def analyze(
 def analysis_of(
     table: pl.DataFrame,
     study: Study,
-    level: Level,
+    level: str,
     tasks: Mapping[str, Mapping[str, Any]],
     run: Path,
     *,

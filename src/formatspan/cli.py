@@ -11,10 +11,12 @@ import typer
 
 from formatspan._version import __version__
 from formatspan.errors import FormatspanError, StorageError, UserError
+from formatspan.records import IMPORTED
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from formatspan.analysis import Analysis
     from formatspan.folder import Run
     from formatspan.study import Study
 
@@ -56,6 +58,13 @@ Data = Annotated[
 ]
 Level = Annotated[
     str | None, typer.Option(help="Extraction level: strict, normalized, lenient or paper.")
+]
+RunOrTable = Annotated[
+    Path,
+    typer.Argument(
+        help="The run's folder, or a table scored elsewhere (.csv, .jsonl, .parquet).",
+        metavar="RUN",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -117,7 +126,7 @@ def run(
 
 @app.command()
 def analyze(
-    run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
+    run: RunOrTable,
     level: Level = None,
     levels: Annotated[bool, typer.Option("--levels", help="Add a table of all levels.")] = False,
     intervals: Annotated[
@@ -126,33 +135,68 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Print a run's table again, at any extraction level; no model is asked."""
-    from formatspan.analysis import analyze as analyze_run
-
-    found = analyze_run(run, level=level, inference=intervals)  # type: ignore[arg-type]
+    found = _analysis(run, level, inference=intervals)
     _print(found, as_json)
-    if levels and not as_json:
+    if levels and not as_json and found.level != IMPORTED:
         _print_levels(run)
 
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
+    run: RunOrTable,
     level: Level = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the files; RUN/report by default.")
+        Path | None, typer.Option(help="Folder for the files; by default RUN/report, TABLE-report.")
     ] = None,
     replies: Annotated[int, typer.Option(help="Most replies that the page embeds.")] = 3000,
     figures: Annotated[bool, typer.Option(help="Also write SVG, PNG and PDF files.")] = True,
 ) -> None:
     """Write a page to look at, figures, tables and analysis.json of a run."""
-    from formatspan.analysis import analyze as analyze_run
     from formatspan.folder import RunFolder
     from formatspan.report.write import write_report
 
-    analysis = analyze_run(run, level=level)  # type: ignore[arg-type]
-    target = out or run / "report"
-    files = write_report(analysis, RunFolder(run).store, target, replies=replies, figures=figures)
+    analysis = _analysis(run, level)
+    imported = analysis.level == IMPORTED
+    target = out or (run.with_name(f"{run.stem}-report") if imported else run / "report")
+    store = None if imported else RunFolder(run).store
+    files = write_report(analysis, store, target, replies=replies, figures=figures)
     typer.echo(f"{files.page}")
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="Before: a run's folder or a table.", metavar="A")],
+    b: Annotated[Path, typer.Argument(help="After, likewise.", metavar="B")],
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pair", metavar="NAME=NAME", help="A model of A and the model of B to compare."
+        ),
+    ] = None,
+    level: Level = None,
+    fail_if_worse: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            min=0,
+            help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs on the tasks, examples and wrappers that both have."""
+    from formatspan.comparison import compare as compare_runs
+    from formatspan.report.compared import print_comparison, print_worse
+
+    found = compare_runs(a, b, level=level, pairs=_model_pairs(pair or []))  # type: ignore[arg-type]
+    if as_json:
+        sys.stdout.write(found.to_json() + "\n")
+    else:
+        print_comparison(found, _console())
+    if fail_if_worse is not None:
+        worse = found.worse(fail_if_worse)
+        print_worse(worse, fail_if_worse, _console(stderr=True))
+        raise typer.Exit(1 if worse else 0)
 
 
 @app.command()
@@ -264,6 +308,35 @@ def _lists(**options: list[str] | None) -> dict[str, list[str]]:
     """Repeated or comma-separated options as lists, without those not given."""
     split = {k: [p for v in vs for p in v.split(",") if p] for k, vs in options.items() if vs}
     return {k: v for k, v in split.items() if v}
+
+
+def _model_pairs(texts: list[str]) -> dict[str, str]:
+    from formatspan.errors import StudyError
+
+    pairs: dict[str, str] = {}
+    for text in texts:
+        left, equals, right = (part.strip() for part in text.partition("="))
+        if not (left and equals and right):
+            raise StudyError(f"--pair {text!r}: expected a model of A, '=', a model of B")
+        pairs[left] = right
+    return pairs
+
+
+def _analysis(run: Path, level: str | None, *, inference: bool = True) -> Analysis:
+    """The analysis of a run, or of a table scored elsewhere."""
+    from formatspan.errors import StudyError
+    from formatspan.imported import analysis_of_imported, import_table, is_table
+
+    if not is_table(run):
+        from formatspan.analysis import analyze as analyze_run
+
+        return analyze_run(run, level=level, inference=inference)  # type: ignore[arg-type]
+    if level is not None:
+        raise StudyError(f"--level {level}: a table of scores has no replies to read again")
+    found = import_table(run)
+    if found.ignored:
+        typer.echo(f"columns not used: {', '.join(found.ignored)}", err=True)
+    return analysis_of_imported(found, inference=inference)
 
 
 def _given(**options: object) -> dict[str, object]:
