@@ -199,8 +199,8 @@ def test_limits_hold_where_the_truth_is_known() -> None:
         luck = rng.random((100, 1, 1))
         own = rng.random((2, 100, 3)).transpose(1, 0, 2)
         draw = np.where(rng.random((100, 2, 3)) < 0.5, luck, own)
-        sides = [_panel(draw[:, s] < rate, "m") for s, rate in ((0, 0.7), (1, 0.6))]
-        found = change(*sides, rng, resamples=400)
+        before, after = _panel(draw[:, 0] < 0.7, "m"), _panel(draw[:, 1] < 0.6, "m")
+        found = change(before, after, rng, resamples=400)
         assert isinstance(found, Change)
         covered += (
             found.accuracy.low <= -0.1 <= found.accuracy.high,

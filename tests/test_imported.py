@@ -45,8 +45,12 @@ def _as(form: str, rows: Rows, folder: Path) -> Any:  # noqa: ANN401 - whatever 
     path = folder / f"scores.{form}"
     if form == "frame":
         return frame
-    writers = {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}
-    writers[form](path)
+    if form == "csv":
+        frame.write_csv(path)
+    elif form == "jsonl":
+        frame.write_ndjson(path)
+    else:
+        frame.write_parquet(path)
     return path
 
 
@@ -86,6 +90,8 @@ def _scored(folder: Path) -> pl.DataFrame:
 def test_repeats_and_copies_are_told_apart() -> None:
     rows = [{**r, "seed": s} for r in _rows(("a",)) for s in range(3)]
     assert formatspan.analyze_table(rows).pairs["requested"][0] == 180
+    later = [{**r, "seed": r["seed"] + 1} for r in rows]
+    assert import_table(later).table.equals(import_table(rows).table), "repeats count from 0"
     copied = [{**r, "copy": r["seed"] > 0} for r in rows]
     assert formatspan.analyze_table(copied).pairs["requested"][0] == 60
 

@@ -96,6 +96,8 @@ def checked(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     Raises:
         DataError: The first mistake, column by column.
     """
+    import polars as pl
+
     _check_columns(frame, source)
     rows = _defaults(_named(frame, source))
     for name in _FLAGS:
@@ -105,7 +107,8 @@ def checked(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     _check_words(rows, source)
     _check_outcomes(rows, source)
     _check_repeats(rows, source)
-    return rows
+    # Repeats count from 0, as a run's do: some programs begin at 1.
+    return rows.with_columns((pl.col("seed").rank("dense").cast(pl.Int64) - 1).alias("seed"))
 
 
 def one_each(
