@@ -21,6 +21,8 @@ ORDER = (
     ("planning", "runner"),
     ("session", "show", "table", "inference"),
     ("analysis",),
+    ("imported",),
+    ("comparison",),
     ("report",),
     ("progress",),
     ("cli",),

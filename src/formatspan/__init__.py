@@ -13,6 +13,7 @@ from formatspan._version import __version__
 
 if TYPE_CHECKING:
     from formatspan.analysis import Analysis, analyze
+    from formatspan.comparison import Comparison, compare
     from formatspan.contracts import CONTRACTS, Contract
     from formatspan.errors import (
         BackendError,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from formatspan.extraction import extract
     from formatspan.folder import Run
+    from formatspan.imported import analyze_table
     from formatspan.records import Extraction, Generation, Status
     from formatspan.session import run
     from formatspan.study import Study
@@ -34,6 +36,7 @@ __all__ = [
     "CONTRACTS",
     "Analysis",
     "BackendError",
+    "Comparison",
     "Contract",
     "DataError",
     "Extraction",
@@ -49,12 +52,15 @@ __all__ = [
     "WrapperError",
     "__version__",
     "analyze",
+    "analyze_table",
+    "compare",
     "extract",
     "run",
 ]
 
 _HOMES = {
     "analysis": ("Analysis", "analyze"),
+    "comparison": ("Comparison", "compare"),
     "contracts": ("CONTRACTS", "Contract"),
     "errors": (
         "BackendError",
@@ -68,6 +74,7 @@ _HOMES = {
     ),
     "extraction": ("extract",),
     "folder": ("Run",),
+    "imported": ("analyze_table",),
     "records": ("Extraction", "Generation", "Status"),
     "session": ("run",),
     "study": ("Study",),

@@ -15,10 +15,12 @@ from typer.core import TyperGroup
 from formatspan._version import __version__
 from formatspan.errors import FormatspanError, StudyError, UserError
 from formatspan.interrupts import leave
+from formatspan.records import IMPORTED
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from formatspan.analysis import Analysis
     from formatspan.folder import Run
     from formatspan.study import Study
 
@@ -87,6 +89,13 @@ Data = Annotated[
 ]
 Level = Annotated[
     str | None, typer.Option(help="Extraction level: strict, normalized, lenient or paper.")
+]
+RunOrTable = Annotated[
+    Path,
+    typer.Argument(
+        help="The run's folder, or a table scored elsewhere (.csv, .jsonl, .parquet).",
+        metavar="RUN",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -180,7 +189,7 @@ def run(
 
 @app.command()
 def analyze(
-    run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
+    run: RunOrTable,
     level: Level = None,
     levels: Annotated[bool, typer.Option("--levels", help="Add a table of all levels.")] = False,
     intervals: Annotated[
@@ -189,20 +198,18 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Print a run's table again, at any extraction level; no model is asked."""
-    from formatspan.analysis import analyze as analyze_run
-
-    found = analyze_run(run, level=level, inference=intervals)  # type: ignore[arg-type]
+    found = _analysis(run, level, inference=intervals)
     _print(found, as_json)
-    if levels and not as_json:
+    if levels and not as_json and found.level != IMPORTED:
         _print_levels(run)
 
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
+    run: RunOrTable,
     level: Level = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the files; RUN/report by default.")
+        Path | None, typer.Option(help="Folder for the files; by default RUN/report, TABLE-report.")
     ] = None,
     replies: Annotated[
         str, typer.Option(help="Most replies that the page embeds.", metavar="N")
@@ -210,18 +217,59 @@ def report(
     figures: Annotated[bool, typer.Option(help="Also write SVG, PNG and PDF files.")] = True,
 ) -> None:
     """Write a page to look at, figures, tables and analysis.json of a run."""
-    from formatspan.analysis import analyze as analyze_run
     from formatspan.folder import RunFolder
+    from formatspan.imported import is_table
     from formatspan.paths import writable_folder
     from formatspan.report.write import write_report
     from formatspan.store import Store
 
-    most, target = _count("--replies", replies), out or run / "report"
-    Store.read(RunFolder(run).store).close()  # no folder is made where there is no run
+    most, store = _count("--replies", replies), RunFolder(run).store
+    imported = is_table(run)
+    target = out or (run.with_name(f"{run.stem}-report") if imported else run / "report")
+    if not imported:
+        Store.read(store).close()  # no folder is made where there is no run
     writable_folder(target, "--out")
-    analysis = analyze_run(run, level=level, levels=True, caps=True)  # type: ignore[arg-type]
-    files = write_report(analysis, RunFolder(run).store, target, replies=most, figures=figures)
+    analysis = _analysis(run, level, full=True)
+    files = write_report(
+        analysis, None if imported else store, target, replies=most, figures=figures
+    )
     typer.echo(f"{files.page}")
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="Before: a run's folder or a table.", metavar="A")],
+    b: Annotated[Path, typer.Argument(help="After, likewise.", metavar="B")],
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pair", metavar="NAME=NAME", help="A model of A and the model of B to compare."
+        ),
+    ] = None,
+    level: Level = None,
+    fail_if_worse: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            min=0,
+            help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs on the tasks, examples and wrappers that both have."""
+    from formatspan.comparison import compare as compare_runs
+    from formatspan.report.compared import print_comparison, print_worse
+
+    found = compare_runs(a, b, level=level, pairs=_model_pairs(pair or []))  # type: ignore[arg-type]
+    if as_json:
+        sys.stdout.write(found.to_json() + "\n")
+    else:
+        print_comparison(found, _console())
+    if fail_if_worse is not None:
+        worse = found.worse(fail_if_worse)
+        print_worse(worse, fail_if_worse, _console(stderr=True))
+        raise typer.Exit(1 if worse else 0)
 
 
 @app.command()
@@ -373,6 +421,34 @@ def _count(option: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise StudyError(f"{option}: expected a whole number from 0 on, got {text!r}")
     return int(text)
+
+
+def _model_pairs(texts: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        left, equals, right = (part.strip() for part in text.partition("="))
+        if not (left and equals and right):
+            raise StudyError(f"--pair {text!r}: expected a model of A, '=', a model of B")
+        pairs[left] = right
+    return pairs
+
+
+def _analysis(
+    run: Path, level: str | None, *, inference: bool = True, full: bool = False
+) -> Analysis:
+    """The analysis of a run, or of a table scored elsewhere; ``full`` reads replies again."""
+    from formatspan.imported import analysis_of_imported, import_table, is_table
+
+    if not is_table(run):
+        from formatspan.analysis import analyze as analyze_run
+
+        return analyze_run(run, level=level, inference=inference, levels=full, caps=full)  # type: ignore[arg-type]
+    if level is not None:
+        raise StudyError(f"--level {level}: a table of scores has no replies to read again")
+    found = import_table(run)
+    if found.ignored:
+        typer.echo(f"columns not used: {', '.join(found.ignored)}", err=True)
+    return analysis_of_imported(found, inference=inference)
 
 
 def _print(analysis: Any, as_json: bool) -> None:  # noqa: ANN401 - imported late

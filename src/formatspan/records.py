@@ -20,6 +20,9 @@ Answer = str | bool | int | float
 LEVELS: tuple[Level, ...] = ("strict", "normalized", "lenient")
 """The nested levels, from the most to the least demanding; ``paper`` stands outside."""
 
+IMPORTED = "as imported"
+"""Stands where a level would for replies that were read and scored elsewhere."""
+
 EXTRACTOR_VERSION = "2"
 """Raised whenever a reply may be read differently than before; stored with every analysis."""
 

@@ -31,19 +31,34 @@ SELECT p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed, p.copy_of IS NO
           ORDER BY f.id DESC LIMIT 1)
        END
 FROM points p
-JOIN prompts q USING (tokenizer, task, example_id, wrapper)
+CROSS JOIN prompts q USING (tokenizer, task, example_id, wrapper)
 LEFT JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
+ORDER BY p.id
 """
+"""In the order of asking, in which the replies to one prompt stand together. SQLite takes the
+tables of a cross join as they are written; the other way round it would have to sort."""
 _RAW = """
 SELECT p.model, p.task, p.example_id, p.wrapper, p.copy_of IS NOT NULL, g.text, g.finish_reason,
        g.token_ids, g.completion_tokens, g.reasoning_tokens
 FROM points p
 LEFT JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
+ORDER BY p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed
 """
-_ORDER = "ORDER BY p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed"
-"""Of both, so that the raw replies stand in the order of the table's rows."""
+_CACHE_KIB = 65_536
+"""Of the store's pages kept: replies are looked up by the hash of what they answer."""
+_SELECTED = (
+    *("model", "task", "example", "wrapper", "mode", "seed", "copy", "text", "finish_reason"),
+    *("prompt_tokens", "completion_tokens", "latency_s", "cost", "chars", "pad_chars", "failure"),
+)
+_SCORED = ("cluster", "status", "value", "parsed", "correct")
 _CHUNK = 20_000
 """Rows held as Python objects at a time."""
+_ORDER = ("model", "task", "example", "wrapper", "mode", "seed")
+"""Of the rows: the same however a run grew."""
+
+
+Verdict = tuple[str, str | None, str | None, bool | None, bool | None]
+"""Cluster of the example, then status, value, parsed, correct: None without a reply."""
 
 
 class Asked(NamedTuple):
@@ -75,16 +90,16 @@ def scored(store: Store, study: Study, level: Level) -> pl.DataFrame:
     """The table of a run at one extraction level; see the module for its columns."""
     import polars as pl
 
-    schema = _schema()
-    chunks = [
-        pl.DataFrame(rows, schema=schema, orient="row") for rows in _chunks(store, study, level)
-    ]
-    return pl.concat(chunks) if chunks else pl.DataFrame(schema=schema)
+    chunks = list(_chunks(store, study, level))
+    if not chunks:
+        return pl.DataFrame(schema=schema())
+    # The categories of text columns sort as their names do.
+    return pl.concat(chunks, rechunk=True).sort(_ORDER)
 
 
 def raw_replies(store: Store) -> Iterator[RawReply]:
     """The raw reply of every row of the table, in the table's order."""
-    for row in store.connection.execute(_RAW + _ORDER):
+    for row in store.connection.execute(_RAW):
         yield RawReply(*row)
 
 
@@ -108,26 +123,55 @@ def asked_of(store: Store, study: Study) -> Callable[[str, str, str], Asked]:
     return look_up
 
 
-def _chunks(store: Store, study: Study, level: Level) -> Iterator[list[tuple[Any, ...]]]:
-    look_up = asked_of(store, study)
-    cursor: sqlite3.Cursor = store.connection.execute(_ROWS + _ORDER)
+def _chunks(store: Store, study: Study, level: Level) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    wanted = schema()
+    scorer = _Scorer(asked_of(store, study), level)
+    store.connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    cursor: sqlite3.Cursor = store.connection.execute(_ROWS)
     while rows := cursor.fetchmany(_CHUNK):
-        yield [_row(row, look_up(row[1], row[2], row[3]), level) for row in rows]
+        columns = dict(zip(_SELECTED, zip(*rows, strict=True), strict=True))
+        places = (columns[name] for name in ("task", "example", "wrapper"))
+        verdicts = map(scorer, *places, columns.pop("text"), columns["finish_reason"])
+        columns["copy"] = tuple(map(bool, columns["copy"]))
+        columns |= zip(_SCORED, zip(*verdicts, strict=True), strict=True)
+        yield pl.DataFrame({name: columns[name] for name in wanted}, schema=wanted)
 
 
-def _row(row: tuple[Any, ...], asked: Asked, level: Level) -> tuple[Any, ...]:
-    model, task, example_id, wrapper, mode, seed, copy, text, finish, *measured, failure = row
-    where = (model, task, example_id, asked.example.cluster, wrapper, mode, seed, bool(copy))
-    if text is None:
-        return (*where, None, None, None, None, failure, finish, *measured)
-    contract, space, example = asked
-    result = score(text, finish, contract, space, example.gold, level, example.question)
-    value = None if result.value is None else str(result.value)
-    verdict = (result.status.value, value, result.parsed, result.correct)
-    return (*where, *verdict, failure, finish, *measured)
+class _Scorer:
+    """Scores replies to one prompt after the other, and equal replies to a prompt once."""
+
+    def __init__(self, look_up: Callable[[str, str, str], Asked], level: Level) -> None:
+        self._look_up, self._level = look_up, level
+        self._place: tuple[str, str, str] | None = None
+        self._asked: Asked
+        self._known: dict[tuple[str | None, str | None], Verdict] = {}
+
+    def __call__(
+        self, task: str, example_id: str, wrapper: str, text: str | None, finish: str | None
+    ) -> Verdict:
+        if (task, example_id, wrapper) != self._place:
+            self._place = (task, example_id, wrapper)
+            self._asked = self._look_up(*self._place)
+            self._known = {}
+        reply = (text, finish)
+        found = self._known.get(reply)
+        if found is None:
+            found = self._known[reply] = self._score(text, finish)
+        return found
+
+    def _score(self, text: str | None, finish: str | None) -> Verdict:
+        contract, space, example = self._asked
+        if text is None:
+            return example.cluster, None, None, None, None
+        found = score(text, finish, contract, space, example.gold, self._level, example.question)
+        value = None if found.value is None else str(found.value)
+        return example.cluster, found.status.value, value, found.parsed, found.correct
 
 
-def _schema() -> dict[str, Any]:
+def schema() -> dict[str, Any]:
+    """Columns of a scored table and their types."""
     import polars as pl
 
     names = pl.Categorical

@@ -79,7 +79,7 @@ def _levels(store: Store, study: Study, chosen: Level, table: pl.DataFrame) -> p
 def analysis_of(
     table: pl.DataFrame,
     study: Study,
-    level: Level,
+    level: str,
     tasks: Mapping[str, Mapping[str, Any]],
     run: Path,
     *,

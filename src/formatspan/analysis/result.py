@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formatspan._version import __version__
-from formatspan.records import EXTRACTOR_VERSION, Level
+from formatspan.records import EXTRACTOR_VERSION
 from formatspan.study import Study
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class Analysis:
 
     run: Path
     study: Study
-    level: Level
+    level: str
+    """A `Level`, or ``IMPORTED`` for a table that was scored elsewhere."""
     models: pl.DataFrame
     """A row a model and decoding mode: means over tasks, best and worst wrapper."""
     pairs: pl.DataFrame

@@ -22,15 +22,7 @@ def _lines(view: View, found: Provenance) -> Iterator[str]:
     study = view.study
     yield f"### Prompt-format sensitivity: {markdown(study.name)}"
     yield ""
-    yield from _asked(view, found)
-    yield f"- **Token control**: {method.budget(study)}; {_matched(view)}."
-    yield f"- **Decoding**: {_decoding(view)}."
-    yield (
-        f"- **Extraction**: level `{view.analysis.level}`, extractor {EXTRACTOR_VERSION}; an "
-        "unparsed reply counts as wrong; failures are left out and counted."
-    )
-    yield f"- **Coverage**: {method.coverage(view)}; {_failures(found)}."
-    yield f"- **Dates and providers**: {method.dates(found)}; {markdown(method.providers(found))}."
+    yield from _imported(view) if view.imported else _run(view, found)
     yield (
         "- **Intervals**: 95%, max-T over examples (clusters kept together). "
         "Noise floor: wrapper labels shuffled within examples."
@@ -38,6 +30,34 @@ def _lines(view: View, found: Provenance) -> Iterator[str]:
     yield f"- **Code**: formatspan {__version__}, D. P. Mehta's indices (arXiv 2607.09665)."
     yield ""
     yield from _results(view)
+
+
+def _run(view: View, found: Provenance) -> Iterator[str]:
+    yield from _asked(view, found)
+    yield f"- **Token control**: {method.budget(view.study)}; {_matched(view)}."
+    yield f"- **Decoding**: {_decoding(view)}."
+    yield (
+        f"- **Extraction**: level `{view.analysis.level}`, extractor {EXTRACTOR_VERSION}; an "
+        "unparsed reply counts as wrong; failures are left out and counted."
+    )
+    yield f"- **Coverage**: {method.coverage(view)}; {_failures(found)}."
+    providers = markdown(method.providers(view, found))
+    yield f"- **Dates and providers**: {method.dates(found)}; {providers}."
+
+
+def _imported(view: View) -> Iterator[str]:
+    """Of a table scored elsewhere: what it holds, and what has to be filled in by hand."""
+    yield f"- **Models**: {', '.join(markdown(name) for name in view.labels)}"
+    for task in method.tasks(view):
+        yield (
+            f"- **Task**: {markdown(task['name'])}: {task['rows']} examples in "
+            f"{markdown(task['source'])}, sha256 {task['sha256'][:16]}"
+        )
+    names = ", ".join(markdown(name) for name in view.wrappers)
+    yield f"- **Wrappers** ({len(view.wrappers)}): {names}; templates: *fill in*."
+    yield f"- **Token control**: *fill in*; {_matched(view)}."
+    yield "- **Decoding, extraction, dates and providers**: *fill in*: scored elsewhere."
+    yield f"- **Coverage**: {method.coverage(view)}."
 
 
 def _asked(view: View, found: Provenance) -> Iterator[str]:

@@ -57,6 +57,14 @@ ASSUMED = (
 def parameters(view: View) -> list[Fact]:
     """Every parameter of the study."""
     study = view.study
+    if view.imported:
+        return [
+            Fact("scored", "elsewhere: prompts, padding, decoding and scoring are not known"),
+            Fact("examples per task", f"{count(study.examples)} at most"),
+            Fact("repeats (seeds)", count(study.seeds)),
+            Fact("decoding", ", ".join(study.decoding)),
+            Fact("matched subset", f"token spread up to {percent(study.matched_threshold, 0)}"),
+        ]
     return [
         Fact("examples per task", count(study.examples)),
         Fact("sample seed", str(study.sample_seed)),
@@ -91,13 +99,17 @@ def _other_caps(study: Study) -> str:
     return f" ({', '.join(own)})" if own else ""
 
 
-def versions() -> list[Fact]:
+def assumed(view: View) -> tuple[str, ...]:
+    """What was assumed; of a table scored elsewhere only what its analysis assumes."""
+    about_asking = ("Budgets", "The padding", "The level")
+    return tuple(a for a in ASSUMED if not (view.imported and a.startswith(about_asking)))
+
+
+def versions(view: View) -> list[Fact]:
     """What computed this report."""
-    return [
-        Fact("formatspan", __version__),
-        Fact("extractor", EXTRACTOR_VERSION),
-        Fact("Python", platform.python_version()),
-    ]
+    extractor = [] if view.imported else [Fact("extractor", EXTRACTOR_VERSION)]
+    python = Fact("Python", platform.python_version())
+    return [Fact("formatspan", __version__), *extractor, python]
 
 
 def templates(view: View, found: Provenance) -> list[Template]:
@@ -107,7 +119,7 @@ def templates(view: View, found: Provenance) -> list[Template]:
         Template(
             entry.name,
             tuple((m.role, m.content) for m in entry.messages),
-            _contract(entry.contract.model_dump()),
+            "not known" if view.imported else _contract(entry.contract.model_dump()),
             _padding(padded.get(entry.name)),
         )
         for entry in view.study.wrappers
@@ -192,7 +204,9 @@ def _facts(record: Mapping[str, Any]) -> str:
     return "; ".join([str(address), *facts])
 
 
-def providers(found: Provenance) -> str:
+def providers(view: View, found: Provenance) -> str:
     """Who served the replies."""
+    if view.imported:
+        return MISSING
     names = sorted({s.provider for s in found.served if s.provider})
     return listed(names) if names else "the models' own endpoints or engines"

@@ -86,7 +86,7 @@ def _sections(content: Content) -> dict[str, Any]:
         "checklist": checklist(view, found),
         "provenance": found,
         "templates": method.templates(view, found),
-        "assumed": method.ASSUMED,
+        "assumed": method.assumed(view),
         "method": method,
     }
 

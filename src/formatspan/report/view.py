@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from formatspan.records import IMPORTED
 from formatspan.report.escape import one_line
 
 if TYPE_CHECKING:
@@ -69,6 +70,11 @@ class View:
         for row in self.rows(frame):
             grouped[row["model"], row["mode"] or "free"].append(row)
         return grouped
+
+    @property
+    def imported(self) -> bool:
+        """Whether this is a table scored elsewhere: how replies came about is not known."""
+        return self.analysis.level == IMPORTED
 
     @cached_property
     def models(self) -> list[Row]:

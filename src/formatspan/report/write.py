@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from formatspan.errors import StorageError
 from formatspan.report.atomic import write_text
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from formatspan.analysis import Analysis
+    from formatspan.records import Level
 
 REPLIES = 3_000
 """Replies that a page embeds unless told otherwise."""
@@ -66,7 +67,7 @@ def write_report(
     """
     view = View(analysis)
     drawings = drawn(view)
-    chosen = explorer(store_path, analysis.level, replies, table)
+    chosen = explorer(store_path, cast("Level", analysis.level), replies, table)
     html = page(Content(view, provenance(store_path), chosen, drawings))
     _make(out)
     write_text(out / "analysis.json", analysis.to_json() + "\n")

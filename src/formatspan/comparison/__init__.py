@@ -1,0 +1,191 @@
+"""Two runs, or two tables, on what they have in common.
+
+Indices over different wrapper sets are not comparable (they grow with the number of wrappers),
+so both sides are computed again on the common tasks, examples and wrappers. Where each figure
+comes from: ``sides`` finds what is common, `formatspan.stats.change` counts, ``said`` says what
+can be concluded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from formatspan._version import __version__
+from formatspan.comparison.said import conclusion, losses
+from formatspan.comparison.sides import Common, Side, common, examples_of, side
+from formatspan.errors import RunError
+from formatspan.records import Level
+from formatspan.stats.change import Change, Spans, change
+from formatspan.stats.intervals import Estimate
+from formatspan.stats.panel import Missing
+
+SCHEMA_VERSION = 1
+"""Of the JSON form; raised when a key changes its meaning."""
+SEED = 0
+
+__all__ = ["Comparison", "compare"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models of two runs side by side. Rates and spans are fractions of 1; changes are b - a."""
+
+    a: str
+    b: str
+    level: str
+    wrappers: tuple[str, ...]
+    """Common to both sides; everything is computed on these."""
+    tasks: tuple[str, ...]
+    warnings: tuple[str, ...]
+    """What differs between the sides, and what was left out."""
+    models: tuple[Mapping[str, Any], ...]
+    """A row a pair of models and decoding mode; figures are None where ``note`` says why."""
+
+    def worse(self, points: float) -> tuple[str, ...]:
+        """What is worse in b by more than ``points`` percentage points, beyond noise.
+
+        Accuracy under a wrapper counts if it fell, FSI if it rose, with the limit of the interval
+        that is nearer to zero beyond ``points``. What could not be compared counts too: a gate
+        must not pass because nothing was measured.
+        """
+        return tuple(line for row in self.models for line in losses(row, points))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: no NaN, undefined figures are null."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "formatspan_version": __version__,
+            **{name: getattr(self, name) for name in ("a", "b", "level")},
+            **{n: list(getattr(self, n)) for n in ("wrappers", "tasks", "warnings")},
+            "models": [dict(row) for row in self.models],
+        }
+
+    def to_json(self) -> str:
+        """The comparison as JSON, indented."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def compare(
+    a: object,
+    b: object,
+    *,
+    level: Level | None = None,
+    pairs: Mapping[str, str] | None = None,
+) -> Comparison:
+    """Compare two runs on their common tasks, examples and wrappers.
+
+    Args:
+        a: Before: a run, its folder, or a table as for `formatspan.analyze_table`.
+        b: After, likewise.
+        level: Extraction level of both; the level of ``a``'s study by default.
+        pairs: Models of ``a`` by name with the model of ``b`` to set against; by default models
+            of the same name.
+
+    Raises:
+        RunError: A folder is no run, or the two have no model, task or wrapper in common.
+        StudyError: There is no such level.
+        DataError: A table has a mistake.
+    """
+    first = side(a, level)
+    read_at: Any = level or (None if first.imported else first.level)
+    second = side(b, read_at)
+    found = common(first, second)
+    rows: list[dict[str, Any]] = []
+    matched, left_out = _pairs(first, second, pairs)
+    for mode in found.modes:
+        for name_a, name_b in matched:
+            rows.append(_row(found, name_a, name_b, mode))
+    return Comparison(
+        a=first.name,
+        b=second.name,
+        level=first.level,
+        wrappers=found.wrappers,
+        tasks=found.tasks,
+        warnings=(*found.warnings, *left_out),
+        models=tuple(rows),
+    )
+
+
+def _pairs(
+    a: Side, b: Side, pairs: Mapping[str, str] | None
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Models to set against each other, and a word on those left out."""
+    names_a, names_b = ([m.name for m in s.study.models] for s in (a, b))
+    if pairs:
+        for chosen, names, where in ((pairs, names_a, a), (pairs.values(), names_b, b)):
+            unknown = [n for n in chosen if n not in names]
+            if unknown:
+                raise RunError(
+                    f"{where.name}: no model {unknown[0]!r}: expected {', '.join(names)}"
+                )
+        return list(pairs.items()), []
+    shared = [n for n in names_a if n in names_b]
+    if not shared:
+        raise RunError(
+            f"no model of the same name: {a.name} has {', '.join(names_a)}, {b.name} has "
+            f"{', '.join(names_b)}: name a pair, {names_a[0]}={names_b[0]}"
+        )
+    alone = ((a, names_a), (b, names_b))
+    return [(n, n) for n in shared], [
+        f"only in {where.name}: model {n}"
+        for where, names in alone
+        for n in names
+        if n not in shared
+    ]
+
+
+def _row(found: Common, name_a: str, name_b: str, mode: str) -> dict[str, Any]:
+    panels = examples_of(found, name_a, name_b, mode)
+    where = {"model_a": name_a, "model_b": name_b, "mode": mode}
+    moved = panels if isinstance(panels, Missing) else change(*panels, np.random.default_rng(SEED))
+    row = where | (
+        {"note": moved.reason} if isinstance(moved, Missing) else _figures(found.wrappers, moved)
+    )
+    return row | {"conclusion": conclusion(row)}
+
+
+def _figures(wrappers: Sequence[str], moved: Change) -> dict[str, Any]:
+    means = [m.mean(axis=0) for m in (moved.accuracy_a, moved.accuracy_b)]
+    return {
+        "note": None,
+        "n": sum(moved.n),
+        "accuracy_a": float(means[0].mean()),
+        "accuracy_b": float(means[1].mean()),
+        **_limits("accuracy_change", moved.accuracy),
+        **_span("fsi", moved.fsi),
+        **_span("psi", moved.psi),
+        "wrappers": [
+            {
+                "wrapper": name,
+                "accuracy_a": float(means[0][f]),
+                "accuracy_b": float(means[1][f]),
+                **_limits("change", moved.wrappers[f]),
+            }
+            for f, name in enumerate(wrappers)
+        ],
+        "tasks": [
+            {
+                "task": name,
+                "n": moved.n[t],
+                "accuracy_a": float(moved.accuracy_a[t].mean()),
+                "accuracy_b": float(moved.accuracy_b[t].mean()),
+                "fsi_a": float(np.ptp(moved.accuracy_a[t])),
+                "fsi_b": float(np.ptp(moved.accuracy_b[t])),
+            }
+            for t, name in enumerate(moved.tasks)
+        ],
+    }
+
+
+def _span(name: str, found: Spans) -> dict[str, float]:
+    sides = {**_limits(f"{name}_a", found.a), **_limits(f"{name}_b", found.b)}
+    return {**sides, **_limits(f"{name}_change", found.change)}
+
+
+def _limits(name: str, found: Estimate) -> dict[str, float]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
