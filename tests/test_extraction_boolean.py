@@ -85,7 +85,7 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("Answer: false\nBecause", "False"),
         ("yes\n\nThe passage says it is true.", "True"),
         ("I think the answer is no", "False"),
-        ("It is false that it is true", "ambiguous"),
+        ("It is false that it is true", "False"),
         ("Probably", "no_answer"),
         ("Perhaps yes", "no_answer"),
         ("Not sure", "no_answer"),

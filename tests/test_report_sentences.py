@@ -34,7 +34,8 @@ def _view(
 ) -> View:
     study = Study.build(
         {
-            "models": [{"model": "scripted:", "name": name} for name, _ in models],
+            # A study has no line breaks in names; the table of an older store might.
+            "models": [{"model": "scripted:", "name": " ".join(n.split())} for n, _ in models],
             "tasks": list(tasks),
             "wrappers": list(wrappers),
         }

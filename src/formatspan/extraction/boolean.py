@@ -224,7 +224,10 @@ def _predicates(text: str) -> list[Hit]:
         verb = match[0][:6].casefold()
         negations = bool(match["not"]) + bool(match["also"])
         negations += verb.startswith(("not", "isn't", "aren't", "wasn't", "weren'"))
-        negations += _impossible(text, match.start())
+        impossible = _impossible(text, match.start())
+        if not impossible and denied_before(text, match.start()):
+            continue  # "does not say that it is true" says nothing
+        negations += impossible
         positive = match["word"].casefold() in _POSITIVE
         if not _hedged(text, match.start("word")):
             found.append(Hit(positive == (negations % 2 == 0), *match.span()))

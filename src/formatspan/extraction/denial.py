@@ -34,7 +34,7 @@ _DENIES = (
 )
 _PLAINLY = r"\b(?:no|than)\s+(?:(?:the|an?)\s+)?"
 _OPENS = r"[\"'(\[*_]{0,3}$"
-_NOT_WORD = r"(?:\s+(?!but|only|so|just|hard|that)\w+(?=\s))?"
+_NOT_WORD = r"(?:\s+(?!but|only|so|just|hard|that|wrong|incorrect|false)\w+(?=\s))?"
 _BEFORE = re.compile(
     rf"(?:(?:{_NOT}{_NOT_WORD}|{_DENIES})\s+{_LINKS}|{_PLAINLY}){_OPENS}", re.IGNORECASE
 )
