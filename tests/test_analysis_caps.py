@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 import pytest
@@ -13,11 +14,15 @@ import pytest
 import formatspan
 from formatspan.analysis.caps import MOST_CAPS, caps_for
 from formatspan.analysis.cutting import Cuttable, How, cuttables, tokenizer_of
-from formatspan.backends.base import ModelSpec
+from formatspan.backends.base import Decoder, ModelSpec
+from formatspan.backends.local.decoding import ChatTokenizer
 from formatspan.backends.scripted import PieceTokenizer, ScriptedModel, pieces
 from formatspan.records import Generation, Request
 from formatspan.table import RawReply
 from report_runs import study
+
+if TYPE_CHECKING:
+    from formatspan.backends.local.gguf_file import Facts
 
 
 class _Letters:
@@ -89,6 +94,26 @@ def test_without_a_tokenizer_counted_tokens_are_spread_over_the_text() -> None:
     assert [cut.first(k) for k in (1, 2, 4, 8)] == ["", "one", "one two", "one two six ten"]
     unknown = Cuttable(_reply("one two", "length"), {}, None)
     assert (unknown.tokens, unknown.first(1)) == (2, "one")
+
+
+class _Engine:
+    """The embedded engine's tokenizer, as far as decoding goes; it refuses empty replies."""
+
+    def get_bos_token(self) -> str:
+        return ""
+
+    def decode(self, replies: list[list[int]], skip_special_tokens: bool) -> list[str]:
+        assert skip_special_tokens
+        assert all(replies)
+        return ["".join(map(chr, ids)) for ids in replies]
+
+
+def test_the_embedded_tokenizer_decodes_all_at_once() -> None:
+    facts = cast("Facts", SimpleNamespace(add_bos=False))
+    tokenizer = ChatTokenizer(_Engine(), facts)
+    assert isinstance(tokenizer, Decoder)
+    assert tokenizer.decode_all([[97, 98], [], [99]]) == ["ab", "", "c"]
+    assert tokenizer.decode_all([[], []]) == ["", ""]
 
 
 def test_only_tokenizers_at_hand_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:

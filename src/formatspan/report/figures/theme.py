@@ -70,6 +70,7 @@ def config() -> dict[str, Any]:
         "labelColor": CURRENT,
         "titleColor": CURRENT,
         "orient": "top",
+        "columns": 3,  # a longer row would leave a narrow page
         "title": None,
         "labelFontSize": 12,
         "symbolType": "circle",
