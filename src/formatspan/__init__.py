@@ -13,6 +13,7 @@ from formatspan._version import __version__
 
 if TYPE_CHECKING:
     from formatspan.analysis import Analysis, analyze
+    from formatspan.bill import Plan
     from formatspan.contracts import CONTRACTS, Contract
     from formatspan.errors import (
         BackendError,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from formatspan.extraction import extract
     from formatspan.folder import Run
+    from formatspan.planner import plan
     from formatspan.records import Extraction, Generation, Status
     from formatspan.session import run
     from formatspan.study import Study
@@ -39,6 +41,7 @@ __all__ = [
     "Extraction",
     "FormatspanError",
     "Generation",
+    "Plan",
     "Run",
     "RunError",
     "Status",
@@ -50,11 +53,13 @@ __all__ = [
     "__version__",
     "analyze",
     "extract",
+    "plan",
     "run",
 ]
 
 _HOMES = {
     "analysis": ("Analysis", "analyze"),
+    "bill": ("Plan",),
     "contracts": ("CONTRACTS", "Contract"),
     "errors": (
         "BackendError",
@@ -68,6 +73,7 @@ _HOMES = {
     ),
     "extraction": ("extract",),
     "folder": ("Run",),
+    "planner": ("plan",),
     "records": ("Extraction", "Generation", "Status"),
     "session": ("run",),
     "study": ("Study",),

@@ -57,6 +57,9 @@ Data = Annotated[
 Level = Annotated[
     str | None, typer.Option(help="Extraction level: strict, normalized, lenient or paper.")
 ]
+PriceFile = Annotated[
+    Path | None, typer.Option(help="YAML with prices in US dollars per million tokens.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -113,6 +116,59 @@ def run(
     if not as_json:
         _print_levels(done.folder)
     raise typer.Exit(_report(done))
+
+
+@app.command()
+def plan(
+    study: StudyPath = None,
+    preset: Preset = None,
+    models: Models = None,
+    tasks: Tasks = None,
+    wrappers: Wrappers = None,
+    examples: Examples = None,
+    seeds: Seeds = None,
+    max_tokens: MaxTokens = None,
+    temperature: Temperature = None,
+    budget: Budget = None,
+    set_: Set = None,
+    data: Data = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder, to see what it still lacks.")
+    ] = None,
+    price_file: PriceFile = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Requests in flight to each model.")
+    ] = None,
+    batch: Annotated[bool, typer.Option("--batch", help="Price the requests as batches.")] = False,
+    fsi: Annotated[float, typer.Option(help="Points whose need of examples is told.")] = 5.0,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no endpoint for its price list.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a study would ask, cost and take, and what so many examples can tell."""
+    from formatspan.planner import plan as plan_study
+
+    given: dict[str, Any] = {**_lists(models=models, tasks=tasks, wrappers=wrappers)}
+    given |= _given(examples=examples, seeds=seeds, max_tokens=max_tokens)
+    given |= _given(temperature=temperature, budget=budget)
+    chosen, folder = _study(study, preset, given, set_)
+    found = plan_study(
+        chosen,
+        run=out or folder,
+        data_dir=data,
+        price_file=price_file,
+        concurrency=concurrency,
+        batch=batch,
+        online=not offline,
+        fsi=fsi,
+    )
+    if as_json:
+        _print_json(found.to_dict())
+        return
+    from formatspan.report.bill import print_plan
+
+    print_plan(found, _console())
 
 
 @app.command()
@@ -277,6 +333,12 @@ def _print(analysis: Any, as_json: bool) -> None:  # noqa: ANN401 - imported lat
     from formatspan.report.terminal import print_analysis
 
     print_analysis(analysis, _console())
+
+
+def _print_json(data: dict[str, Any]) -> None:
+    import json
+
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _print_levels(run: Path) -> None:

@@ -111,19 +111,28 @@ class TaskGrid:
         Raises:
             StudyError: A prompt does not fit a budget that is stated or already in use.
         """
+        for example, wrapper, prompts in self.prompts():
+            for model in self.models:
+                prompt = prompts[model.tokenizer_name]
+                for point in self._points(model, prompt, wrapper, example):
+                    yield Planned(model.tokenizer_name, point, prompt)
+
+    def prompts(self) -> Iterator[tuple[Example, Wrapper, dict[str, Prompt]]]:
+        """Every example under every wrapper, with its prompt by the tokenizer's name.
+
+        Raises:
+            StudyError: As `planned`.
+        """
         for tokenizer in self._tokenizers:
             self._fix_budgets(tokenizer)
         for chunk in _chunks(self.examples, CHUNK):
             for wrapper in self.wrappers:
                 for example in chunk:
-                    yield from self._of(example, wrapper)
-
-    def _of(self, example: Example, wrapper: Wrapper) -> Iterator[Planned]:
-        prompts = {name: self._prompt(example, wrapper, name) for name in self._tokenizers}
-        for model in self.models:
-            prompt = prompts[model.tokenizer_name]
-            for point in self._points(model, prompt, wrapper, example):
-                yield Planned(model.tokenizer_name, point, prompt)
+                    yield (
+                        example,
+                        wrapper,
+                        {name: self._prompt(example, wrapper, name) for name in self._tokenizers},
+                    )
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -241,7 +250,7 @@ def endpoint_hash(entry: ModelEntry, facts: Mapping[str, str]) -> str:
     shaping = {
         "base_url": entry.base_url,
         "headers": entry.headers,
-        "extra_body": entry.extra_body,
+        "extra_body": entry.body,
         "revision": entry.revision,
         "model_sha256": facts.get("model_sha256"),
     }

@@ -36,8 +36,8 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
+def read_yaml(path: Path, holds: str = "study keys") -> dict[str, Any]:
+    """The mapping in a YAML file; ``holds`` says of what, for the error text.
 
     Raises:
         StudyError: The file cannot be read, is not YAML, or holds no mapping.
@@ -51,7 +51,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, TypeError) as error:
         raise StudyError(f"{path}: {_yaml_problem(error)}") from None
     if not isinstance(data, dict):
-        raise StudyError(f"{path}: expected a mapping of study keys, got {type(data).__name__}")
+        raise StudyError(f"{path}: expected a mapping of {holds}, got {type(data).__name__}")
     return data
 
 
