@@ -97,6 +97,10 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     cache: Annotated[Path | None, typer.Option(help="File that shares replies.")] = None,
     fresh: Annotated[bool, typer.Option(help="Set an earlier run aside, start anew.")] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="US dollars that the run may cost, then it stops.")
+    ] = None,
+    price_file: PriceFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a study, or go on with it: the same command asks only what is missing."""
@@ -110,7 +114,14 @@ def run(
     chosen, folder = _study(study, preset, given, set_)
     with Shown(_console(stderr=True)) as shown:
         done = run_study(
-            chosen, out=out or folder, data_dir=data, cache=cache, fresh=fresh, listener=shown
+            chosen,
+            out=out or folder,
+            data_dir=data,
+            cache=cache,
+            fresh=fresh,
+            listener=shown,
+            max_cost=max_cost,
+            price_file=price_file,
         )
     _print(analyze_run(done, level=chosen.level), as_json)
     if not as_json:

@@ -111,6 +111,8 @@ class Run:
     interrupted: bool
     seconds: float
     """Time that asking took, loading of engines included."""
+    spent: float = 0.0
+    """US dollars that the run cost so far, where it is known."""
 
     @property
     def complete(self) -> bool:

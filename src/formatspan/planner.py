@@ -19,7 +19,7 @@ from formatspan.grid import Budgets, OpenModel, endpoint_hash, padding_unit
 from formatspan.growth import merge
 from formatspan.planning import described, load_tasks
 from formatspan.price_lists import find_prices
-from formatspan.pricing import BATCH_DISCOUNT, SHIPPED, ModelPrice
+from formatspan.pricing import BATCH_DISCOUNT, ModelPrice
 from formatspan.routing import KEY as PROVIDER
 from formatspan.routing import UNPINNED, is_pinned
 from formatspan.stats.power import design_of, examples_for, half_width, seeded
@@ -229,7 +229,7 @@ class _Planner:
             )
         if any(b.counted == "characters" for b in asked):
             self._note("prompt tokens are estimated from characters, to a fifth or so")
-        if any(b.price and b.price.source.startswith(SHIPPED.name) for b in asked):
+        if any(b.price and b.price.shipped for b in asked):
             self._note("shipped list prices are dated and change often: --price-file, or a key")
         unpriced = [b.model for b in asked if b.price is None]
         if unpriced:

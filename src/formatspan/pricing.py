@@ -12,7 +12,7 @@ A price file is YAML::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class ModelPrice:
     """Prompt tokens that the endpoint took from its cache; None prices them as others."""
     source: str = ""
     """Where the figures are from, with their date where it is known."""
+    shipped: bool = False
+    """From the dated file that ships with the package: fit for a plan, not for a record."""
 
     def dollars(self, prompt: float, completion: float, cached: float = 0.0) -> float:
         """What these tokens cost; ``cached`` ones are part of ``prompt``."""
@@ -50,7 +52,8 @@ class ModelPrice:
     def scaled(self, factor: float) -> ModelPrice:
         """The same at a discount."""
         cached = None if self.cached is None else self.cached * factor
-        return ModelPrice(self.prompt * factor, self.completion * factor, cached, self.source)
+        prices = (self.prompt * factor, self.completion * factor, cached)
+        return ModelPrice(*prices, self.source, self.shipped)
 
 
 FREE = ModelPrice(0.0, 0.0, 0.0, "runs on this machine")
@@ -74,7 +77,7 @@ def shipped_prices(study: Study) -> dict[str, ModelPrice]:
     shipped = read_prices(SHIPPED)
     # Another host asks other prices.
     own = [e for e in study.models if e.base_url is None and e.model in shipped]
-    return {entry.name: shipped[entry.model] for entry in own}
+    return {entry.name: replace(shipped[entry.model], shipped=True) for entry in own}
 
 
 def _of_study(entry: ModelEntry) -> ModelPrice | None:
@@ -115,8 +118,10 @@ def _price(path: Path, key: object, value: object, source: str) -> ModelPrice:
             f"{where}: expected {{prompt: N, completion: N}} and perhaps cached, "
             "in US dollars per million tokens"
         )
-    numbers = {name: _number(f"{where}.{name}", value[name]) for name in value}
-    return ModelPrice(**numbers, source=source)
+    prompt, completion, cached = (
+        _number(f"{where}.{name}", value[name]) if name in value else None for name in _KEYS
+    )
+    return ModelPrice(prompt or 0.0, completion or 0.0, cached, source)
 
 
 def _number(where: str, value: Any) -> float:  # noqa: ANN401 - YAML gives anything

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from formatspan.report.numbers import count, duration
+from formatspan.report.numbers import count, dollars, duration
 from formatspan.report.terminal import plain
 from formatspan.runner import Progress
 
@@ -74,7 +74,9 @@ class Shown:
             )
         failed = f", {progress.failed} failed" if progress.failed else ""
         self.bars.update(
-            self._ids[model], completed=progress.done, rate=f"{rate:.1f} replies/s{failed}"
+            self._ids[model],
+            completed=progress.done,
+            rate=f"{rate:.1f} replies/s{failed}{_spent(progress)}",
         )
 
     def _maybe_line(self, model: str, progress: Progress, rate: float) -> None:
@@ -86,5 +88,10 @@ class Shown:
         failed = f", {count(progress.failed)} failed" if progress.failed else ""
         self.say(
             f"{model}: {count(progress.done)} of {count(progress.total)} replies{failed}, "
-            f"{rate:.1f} replies/s" + ("" if over else f", about {duration(left)} left")
+            f"{rate:.1f} replies/s{_spent(progress)}"
+            + ("" if over else f", about {duration(left)} left")
         )
+
+
+def _spent(progress: Progress) -> str:
+    return f", {dollars(progress.spent)} spent" if progress.spent else ""

@@ -6,12 +6,12 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from formatspan._version import __version__
 from formatspan.backends.base import Backend
@@ -20,9 +20,13 @@ from formatspan.errors import RunError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel, lesson, request_for
 from formatspan.growth import merge
+from formatspan.loops import run_to_end
 from formatspan.planning import described, load_tasks, open_models, write_plan
+from formatspan.price_lists import find_prices
+from formatspan.pricing import ModelPrice
 from formatspan.records import Example
 from formatspan.runner import Job, Lane, Progress, Runner
+from formatspan.spending import check_priced, purse_for, take_shared
 from formatspan.store import Pending, Store
 from formatspan.study import Study
 from formatspan.study_file import write_atomically
@@ -58,6 +62,8 @@ def run(
     cache: Path | str | None = None,
     fresh: bool = False,
     listener: Listener | None = None,
+    max_cost: float | None = None,
+    price_file: Path | str | None = None,
 ) -> Run:
     """Run a study, or go on with it: ask what the run's folder lacks.
 
@@ -68,6 +74,9 @@ def run(
         cache: SQLite file that shares replies between runs; made if missing.
         fresh: Set an earlier run in that folder aside and start anew.
         listener: Hears how it goes.
+        max_cost: US dollars that the run may cost in all: it stops before the first request
+            that could exceed it.
+        price_file: YAML with prices, see `formatspan.pricing`.
 
     Raises:
         UserError: The study, its data, a model or the folder cannot be used as asked.
@@ -83,7 +92,15 @@ def run(
     folder.make()
     with folder.locked(), Store.create(folder.store) as store:
         session = _Session(folder, store, hears, Path(data_dir) if data_dir else None)
-        return session.run(study, Path(cache) if cache is not None else None)
+        money = _Money(max_cost, price_file)
+        return session.run(study, Path(cache) if cache is not None else None, money)
+
+
+class _Money(NamedTuple):
+    """What a session may cost, and where prices are."""
+
+    limit: float | None
+    price_file: Path | str | None
 
 
 @dataclass
@@ -98,22 +115,31 @@ class _Session:
         known = self.store.meta("study")
         return merge(Study.model_validate_json(known), study) if known else study
 
-    def run(self, given: Study, cache: Path | None) -> Run:
+    def run(self, given: Study, cache: Path | None, money: _Money) -> Run:
         study = self.merged(given)
+        prices = self._prices(given, money)
         backends = open_models(given)  # not those of earlier commands, whose keys may be gone
         models = {
             entry.name: described(study, entry, backends[entry.name]) for entry in given.models
         }
         self._plan(study, models, backends)
-        shared = self.store.take_from(cache) if cache else 0
+        shared = take_shared(self.store, cache) if cache else 0
         started = time.monotonic()
-        runner = Runner(self.store, self.listener.progress)
+        purse = purse_for(self.store, money.limit, prices)
+        runner = Runner(self.store, self.listener.progress, purse)
         try:
-            _in_own_loop(self._ask(runner, study, backends, models))
+            run_to_end(self._ask(runner, study, backends, models))
         finally:
             if cache:
                 self.store.give_to(cache)
         return self._result(runner, shared, time.monotonic() - started)
+
+    def _prices(self, given: Study, money: _Money) -> dict[str, ModelPrice]:
+        found = find_prices(given, money.price_file, online=money.limit is not None)
+        for note in found.failed:
+            self.listener.say(note)
+        check_priced(given, money.limit, found.prices)
+        return found.prices
 
     def _plan(
         self, study: Study, models: Mapping[str, OpenModel], backends: Mapping[str, Backend]
@@ -170,6 +196,7 @@ class _Session:
             failures={name: p.last_failure for name, p in progress.items() if p.last_failure},
             interrupted=runner.interrupted,
             seconds=seconds,
+            spent=runner.purse.spent,
         )
 
 
@@ -234,28 +261,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _in_own_loop(coroutine: Coroutine[None, None, None]) -> None:
-    """Run to the end, also from within a notebook, whose loop is already running."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(coroutine)
-        return
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            asyncio.run(coroutine)
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=target, name="formatspan-run")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from formatspan.report.numbers import MISSING, count, duration, points
+from formatspan.report.numbers import MISSING, count, dollars, duration, points
 from formatspan.report.terminal import plain
 
 if TYPE_CHECKING:
@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from formatspan.pricing import ModelPrice
 
 _COUNTED = {"tokenizer": "", "replies": "≈ ", "characters": "≈ "}
-
-
-def dollars(value: float | None) -> str:
-    """US dollars: ``$12.34``; small sums with what makes them visible."""
-    if value is None:
-        return MISSING
-    if value == 0:
-        return "$0"
-    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
 def print_plan(plan: Plan, console: Console) -> None:

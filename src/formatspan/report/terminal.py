@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from formatspan.records import Status
-from formatspan.report.numbers import count, duration, percent, points, ratio
+from formatspan.report.numbers import count, dollars, duration, percent, points, ratio
 
 if TYPE_CHECKING:
     import polars as pl
@@ -226,6 +226,8 @@ def print_outcome(done: Run, console: Console) -> None:
         f"{count(done.asked)}{shared} in {duration(done.seconds)}{speed}",
         f"files: {done.folder}/run.sqlite (replies), {done.folder}/study.yaml",
     ]
+    if done.spent:
+        lines.append(f"spent so far: {dollars(done.spent)}")
     lines += [f"{name} was stopped: {why}" for name, why in done.stopped.items()]
     if done.failed:
         lines.append(f"{count(done.failed)} requests failed and stay pending")
