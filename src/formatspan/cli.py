@@ -101,6 +101,9 @@ def run(
         float | None, typer.Option(help="US dollars that the run may cost, then it stops.")
     ] = None,
     price_file: PriceFile = None,
+    check: Annotated[
+        bool, typer.Option(help="Look at every endpoint with one tiny request first.")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Run a study, or go on with it: the same command asks only what is missing."""
@@ -122,10 +125,12 @@ def run(
             listener=shown,
             max_cost=max_cost,
             price_file=price_file,
+            check=check,
         )
     _print(analyze_run(done, level=chosen.level), as_json)
     if not as_json:
         _print_levels(done.folder)
+        _print_bill(done.folder)
     raise typer.Exit(_report(done))
 
 
@@ -183,6 +188,39 @@ def plan(
 
 
 @app.command()
+def doctor(
+    what: Annotated[
+        list[str], typer.Argument(help="Model addresses, or a study file.", metavar="MODEL…|STUDY")
+    ],
+    base_url: Annotated[str | None, typer.Option(help="The models' endpoint.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Variable that holds the endpoint's key.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at models before a run: one line each with what it means for the study."""
+    from dataclasses import asdict
+
+    from formatspan.checkup import diagnose, of_addresses
+    from formatspan.doctor import is_fatal
+
+    path = Path(what[0])
+    is_study = len(what) == 1 and (path.exists() or path.suffix in (".yaml", ".yml"))
+    if is_study:
+        study, _ = _study(path, None, {}, None)
+    else:
+        study = of_addresses(what, base_url, api_key_env)
+    findings = diagnose(study, whole=is_study)
+    if as_json:
+        _print_json({"findings": [asdict(f) for f in findings]})
+    else:
+        from formatspan.report.findings import print_findings
+
+        print_findings(findings, _console())
+    raise typer.Exit(1 if is_fatal(findings) else 0)
+
+
+@app.command()
 def analyze(
     run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN")],
     level: Level = None,
@@ -199,6 +237,8 @@ def analyze(
     _print(found, as_json)
     if levels and not as_json:
         _print_levels(run)
+    if not as_json:
+        _print_bill(run)
 
 
 @app.command()
@@ -359,6 +399,20 @@ def _print_levels(run: Path) -> None:
 
     found = [analyze_run(run, level=level, inference=False) for level in ALL_LEVELS]
     print_levels(found, _console())
+
+
+def _print_bill(run: Path) -> None:
+    """What the replies cost, and what in who gave them threatens the comparison."""
+    from formatspan.folder import RunFolder
+    from formatspan.report.costs import print_costs
+    from formatspan.report.provenance import provenance
+    from formatspan.report.terminal import plain
+
+    found, console = provenance(RunFolder(run).store), _console()
+    print_costs(found.costs, console)
+    for line in found.threats:
+        text = f"beware: {plain(line)}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _report(done: Run) -> int:

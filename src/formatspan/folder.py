@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -113,6 +113,8 @@ class Run:
     """Time that asking took, loading of engines included."""
     spent: float = 0.0
     """US dollars that the run cost so far, where it is known."""
+    spent_on: Mapping[str, float] = field(default_factory=dict)
+    """The same by model."""
 
     @property
     def complete(self) -> bool:

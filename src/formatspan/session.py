@@ -8,13 +8,14 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from formatspan._version import __version__
 from formatspan.backends.base import Backend
+from formatspan.checkup import glances
 from formatspan.contracts import AnswerSpace
 from formatspan.errors import RunError
 from formatspan.folder import Run, RunFolder, default_folder
@@ -64,6 +65,7 @@ def run(
     listener: Listener | None = None,
     max_cost: float | None = None,
     price_file: Path | str | None = None,
+    check: bool = True,
 ) -> Run:
     """Run a study, or go on with it: ask what the run's folder lacks.
 
@@ -77,6 +79,7 @@ def run(
         max_cost: US dollars that the run may cost in all: it stops before the first request
             that could exceed it.
         price_file: YAML with prices, see `formatspan.pricing`.
+        check: Look at every endpoint with one tiny request before it is asked.
 
     Raises:
         UserError: The study, its data, a model or the folder cannot be used as asked.
@@ -91,7 +94,7 @@ def run(
         hears.say(f"the earlier run is kept in {folder.set_aside()}")
     folder.make()
     with folder.locked(), Store.create(folder.store) as store:
-        session = _Session(folder, store, hears, Path(data_dir) if data_dir else None)
+        session = _Session(folder, store, hears, Path(data_dir) if data_dir else None, check)
         money = _Money(max_cost, price_file)
         return session.run(study, Path(cache) if cache is not None else None, money)
 
@@ -109,6 +112,9 @@ class _Session:
     store: Store
     listener: Listener
     data_dir: Path | None
+    check: bool = True
+    refused: dict[str, str] = field(default_factory=dict)
+    """Models that turned out not to be usable before they were asked, and why."""
 
     def merged(self, study: Study) -> Study:
         """What the folder's run becomes with ``study`` added."""
@@ -172,7 +178,10 @@ class _Session:
         }
         try:
             with _interruptible(runner, self.listener):
-                await runner.run(lanes)
+                if self.check:
+                    asked = {name: backends[name] for name in lanes}
+                    self.refused = await glances(study, asked, self.listener.say)
+                await runner.run({n: lane for n, lane in lanes.items() if n not in self.refused})
         except asyncio.CancelledError:
             if not runner.interrupted:
                 raise
@@ -192,11 +201,12 @@ class _Session:
             asked=sum(p.asked for p in progress.values()),
             shared=shared,
             failed=sum(p.failed for p in progress.values()),
-            stopped={name: p.stopped for name, p in progress.items() if p.stopped},
+            stopped={n: p.stopped for n, p in progress.items() if p.stopped} | self.refused,
             failures={name: p.last_failure for name, p in progress.items() if p.last_failure},
             interrupted=runner.interrupted,
             seconds=seconds,
             spent=runner.purse.spent,
+            spent_on=dict(runner.purse.spent_on),
         )
 
 

@@ -227,7 +227,8 @@ def print_outcome(done: Run, console: Console) -> None:
         f"files: {done.folder}/run.sqlite (replies), {done.folder}/study.yaml",
     ]
     if done.spent:
-        lines.append(f"spent so far: {dollars(done.spent)}")
+        by_model = ", ".join(f"{name} {dollars(d)}" for name, d in done.spent_on.items())
+        lines.append(f"spent so far: {dollars(done.spent)} ({by_model})")
     lines += [f"{name} was stopped: {why}" for name, why in done.stopped.items()]
     if done.failed:
         lines.append(f"{count(done.failed)} requests failed and stay pending")
