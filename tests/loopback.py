@@ -38,6 +38,8 @@ class Loopback:
         self.batches: dict[str, Json] = {}
         self.on_batch: Callable[[Json], None] = lambda _: None
         """Called whenever a batch is looked at; may move it on."""
+        self.lost_creations = 0
+        """Batches whose creation is answered with an error although they were made."""
         self._dice = random.Random(0)
         self._stopping: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -145,6 +147,9 @@ class Loopback:
             "request_counts": {"total": 0, "completed": 0, "failed": 0},
         }
         self.batches[batch["id"]] = batch
+        if self.lost_creations > 0:
+            self.lost_creations -= 1
+            return web.json_response({"error": {"message": "lost"}}, status=502)
         return web.json_response(batch)
 
     async def _list(self, _: web.Request) -> web.Response:

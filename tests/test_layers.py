@@ -19,7 +19,7 @@ ORDER = (
     ("grid", "growth", "tokens", "pricing"),
     ("planning", "price_lists", "spending", "tally", "bill"),
     ("runner", "doctor"),
-    ("checkup",),
+    ("checkup", "batching"),
     ("session", "planner", "show", "table", "inference"),
     ("analysis",),
     ("report",),

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from formatspan._version import __version__
 from formatspan.backends.base import Backend
+from formatspan.batching import Batcher, BatchLane, check_batchable, open_batches, refuse_open
 from formatspan.checkup import glances
 from formatspan.contracts import AnswerSpace
 from formatspan.errors import RunError
@@ -66,6 +67,7 @@ def run(
     max_cost: float | None = None,
     price_file: Path | str | None = None,
     check: bool = True,
+    batch: bool = False,
 ) -> Run:
     """Run a study, or go on with it: ask what the run's folder lacks.
 
@@ -80,6 +82,7 @@ def run(
             that could exceed it.
         price_file: YAML with prices, see `formatspan.pricing`.
         check: Look at every endpoint with one tiny request before it is asked.
+        batch: Ask through OpenAI's Batch API: half the price, within a day.
 
     Raises:
         UserError: The study, its data, a model or the folder cannot be used as asked.
@@ -94,7 +97,8 @@ def run(
         hears.say(f"the earlier run is kept in {folder.set_aside()}")
     folder.make()
     with folder.locked(), Store.create(folder.store) as store:
-        session = _Session(folder, store, hears, Path(data_dir) if data_dir else None, check)
+        place = Path(data_dir) if data_dir else None
+        session = _Session(folder, store, hears, place, check and not batch, batch)
         money = _Money(max_cost, price_file)
         return session.run(study, Path(cache) if cache is not None else None, money)
 
@@ -113,6 +117,7 @@ class _Session:
     listener: Listener
     data_dir: Path | None
     check: bool = True
+    batch: bool = False
     refused: dict[str, str] = field(default_factory=dict)
     """Models that turned out not to be usable before they were asked, and why."""
 
@@ -123,6 +128,10 @@ class _Session:
 
     def run(self, given: Study, cache: Path | None, money: _Money) -> Run:
         study = self.merged(given)
+        if self.batch:
+            check_batchable(given)
+        else:
+            refuse_open(self.store, given)
         prices = self._prices(given, money)
         backends = open_models(given)  # not those of earlier commands, whose keys may be gone
         models = {
@@ -132,7 +141,10 @@ class _Session:
         shared = take_shared(self.store, cache) if cache else 0
         started = time.monotonic()
         purse = purse_for(self.store, money.limit, prices)
-        runner = Runner(self.store, self.listener.progress, purse)
+        heard = self.listener.progress
+        runner: Runner | Batcher = Runner(self.store, heard, purse)
+        if self.batch:
+            runner = Batcher(self.store, heard, self.listener.say, purse)
         try:
             run_to_end(self._ask(runner, study, backends, models))
         finally:
@@ -165,19 +177,23 @@ class _Session:
 
     async def _ask(
         self,
-        runner: Runner,
+        runner: Runner | Batcher,
         study: Study,
         backends: dict[str, Backend],
         models: Mapping[str, OpenModel],
     ) -> None:
         builder = _Builder(study, self.store)
+        batched = {b.model for b in open_batches(self.store)}
         lanes = {
             name: Lane(backend, builder.of(models[name], backend), _width(models[name], backend))
             for name, backend in backends.items()
-            if self.store.pending(name, 0, 1)
+            if self.store.pending(name, 0, 1) or name in batched
         }
         try:
             with _interruptible(runner, self.listener):
+                if isinstance(runner, Batcher):
+                    await runner.run(_batched(study, lanes))
+                    return
                 if self.check:
                     asked = {name: backends[name] for name in lanes}
                     self.refused = await glances(study, asked, self.listener.say)
@@ -191,7 +207,7 @@ class _Session:
             for backend in backends.values():
                 await backend.aclose()
 
-    def _result(self, runner: Runner, shared: int, seconds: float) -> Run:
+    def _result(self, runner: Runner | Batcher, shared: int, seconds: float) -> Run:
         counts = self.store.counts().values()
         progress = runner.progress
         return Run(
@@ -255,6 +271,11 @@ class _Build:
         return Job(request, told)
 
 
+def _batched(study: Study, lanes: Mapping[str, Lane]) -> dict[str, BatchLane]:
+    specs = {entry.name: entry.spec() for entry in study.models}
+    return {n: BatchLane(specs[n], lane.backend, lane.build) for n, lane in lanes.items()}
+
+
 def _width(model: OpenModel, backend: Backend) -> int:
     return model.entry.concurrency or backend.capabilities.concurrency
 
@@ -274,7 +295,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 @contextmanager
-def _interruptible(runner: Runner, listener: Listener) -> Iterator[None]:
+def _interruptible(runner: Runner | Batcher, listener: Listener) -> Iterator[None]:
     """Ctrl-C asks no more and waits a little; a second one gives up what is under way."""
     if threading.current_thread() is not threading.main_thread():
         yield

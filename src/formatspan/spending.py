@@ -121,9 +121,9 @@ class Purse:
         held = self._held.pop(request.id, 0.0)
         if isinstance(outcome, Generation):
             outcome = self.priced(model, outcome)
-            self._spend(model, self._cost(model, outcome, held))
+            self.spend(model, self._cost(model, outcome, held))
         elif isinstance(outcome, Failure) and outcome.kind in MAY_COST:
-            self._spend(model, held)
+            self.spend(model, held)
         self._changed.set()
         return outcome
 
@@ -146,8 +146,18 @@ class Purse:
         dollars = _by_price(price, reply) if price else None
         return held if dollars is None else dollars
 
-    def _spend(self, model: str, dollars: float) -> None:
+    def spend(self, model: str, dollars: float) -> None:
+        """Count what was charged."""
         self.spent_on[model] = self.spent_on.get(model, 0.0) + dollars
+
+    def hold(self, key: str, dollars: float) -> None:
+        """Hold a sum until it is released, as for a batch under way."""
+        self._held[key] = dollars
+
+    def release(self, key: str) -> None:
+        """Hold it no longer."""
+        self._held.pop(key, None)
+        self._changed.set()
 
 
 def _by_price(price: ModelPrice, reply: Generation) -> float | None:
