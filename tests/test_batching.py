@@ -12,7 +12,8 @@ import pytest
 
 from formatspan import batching
 from formatspan.backends.batch_api import Answered, BatchApi, answered
-from formatspan.batching import Batcher, Open, open_batches
+from formatspan.batch_notes import Open, open_batches
+from formatspan.batching import Batcher
 from formatspan.errors import RunError, StudyError
 from formatspan.session import run
 from formatspan.store import Store

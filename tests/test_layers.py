@@ -17,7 +17,7 @@ ORDER = (
     ("scoring", "store", "study_file", "folder"),
     ("study",),
     ("grid", "growth", "tokens", "pricing"),
-    ("planning", "price_lists", "spending", "tally", "bill"),
+    ("planning", "price_lists", "spending", "tally", "bill", "batch_notes", "batch_replies"),
     ("runner", "doctor"),
     ("checkup", "batching"),
     ("session", "planner", "show", "table", "inference"),

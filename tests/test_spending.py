@@ -182,6 +182,10 @@ def test_a_model_without_a_price_is_refused_up_front(
     study = small_study(models=[model])
     with pytest.raises(StudyError, match="--max-cost: no price is known for x"):
         run(study, out=tmp_path / "r", max_cost=1.0)
+    kept = run(small_study(), out=tmp_path / "kept")
+    with pytest.raises(StudyError, match="no price"):
+        run(study, out=tmp_path / "kept", max_cost=1.0, fresh=True)
+    assert run(small_study(), out=tmp_path / "kept").done == kept.done, "nothing was set aside"
     for wrong in (0, -1, float("nan"), float("inf")):
         with pytest.raises(StudyError, match="expected US dollars"):
             run(small_study(), out=tmp_path / "r", max_cost=wrong)

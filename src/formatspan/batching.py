@@ -8,17 +8,13 @@ not answer stays pending.
 from __future__ import annotations
 
 import asyncio
-import json
 import uuid
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import NamedTuple
 
 from formatspan.backends.base import Backend, ModelSpec
 from formatspan.backends.batch_api import (
-    Answered,
     BatchApi,
     BatchRefused,
     BatchState,
@@ -26,21 +22,15 @@ from formatspan.backends.batch_api import (
     answered,
     input_line,
 )
-from formatspan.backends.chat_fault import Fault
-from formatspan.backends.chat_reply import Reply, parse_reply
 from formatspan.backends.raw import RawEndpoint
-from formatspan.errors import RunError, StudyError
+from formatspan.batch_notes import Open, forget, note, open_batches
+from formatspan.batch_replies import outcome_of
 from formatspan.pricing import BATCH_DISCOUNT, ModelPrice
-from formatspan.records import Failure, FailureKind, Generation
+from formatspan.records import Failure, Generation
 from formatspan.runner import Job, Progress
 from formatspan.spending import Purse, most_tokens
 from formatspan.store import Pending, Store
-from formatspan.study import Study
 
-SCHEMES = frozenset({"openai"})
-"""Schemes whose endpoints speak the Batch API."""
-META = "batches"
-"""Key of the store's facts: the batches that are under way."""
 MOST_REQUESTS, MOST_BYTES = 50_000, 100 << 20
 """What a batch may hold at OpenAI, the bytes with room to spare."""
 PAGE = 512
@@ -64,57 +54,6 @@ class BatchLane(NamedTuple):
     spec: ModelSpec
     backend: Backend
     build: Callable[[Pending], Job]
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """A batch under way, as noted in the store."""
-
-    model: str
-    token: str
-    """In the batch's metadata."""
-    after: int
-    last: int
-    """Its requests are the pending points with ids above ``after`` up to ``last``."""
-    requests: int
-    most: float
-    """The most that it can cost, in US dollars."""
-    id: str | None = None
-    """None until the endpoint has said it."""
-
-
-def open_batches(store: Store) -> list[Open]:
-    """The batches under way in a run."""
-    return [Open(**row) for row in json.loads(store.meta(META) or "[]")]
-
-
-def refuse_open(store: Store, given: Study) -> None:
-    """Refuse to ask one by one what is in a batch already.
-
-    Raises:
-        RunError: Names the model.
-    """
-    asked = {m.name for m in given.models}
-    for batch in open_batches(store):
-        if batch.model in asked:
-            raise RunError(
-                f"model {batch.model!r}: {batch.requests} requests are in a batch under way: "
-                "use --batch to fetch it"
-            )
-
-
-def check_batchable(given: Study) -> None:
-    """Refuse models whose endpoint has no Batch API.
-
-    Raises:
-        StudyError: Names the model.
-    """
-    for entry in given.models:
-        if entry.spec().scheme not in SCHEMES:
-            raise StudyError(
-                f"--batch: model {entry.name!r}: expected openai:…, whose endpoint speaks the "
-                "Batch API"
-            )
 
 
 class Batcher:
@@ -182,12 +121,11 @@ class Batcher:
 
     def _note(self, batch: Open, *, over: bool = False) -> None:
         """Put a batch into the store's list in the place of what it was, or take it out."""
-        rest = [b for b in open_batches(self.store) if b.token != batch.token]
-        kept = [asdict(b) for b in (rest if over else [*rest, batch])]
-        with self.store.transaction():
-            self.store.put_meta(META, json.dumps(kept))
         if over:
+            forget(self.store, batch)
             self.purse.release(batch.token)
+        else:
+            note(self.store, batch)
 
     # --- submitting ------------------------------------------------------------------------
 
@@ -291,7 +229,7 @@ class Batcher:
             for row in answered(content):
                 if row.request_id not in asked or row.expired:
                     continue  # another run's line, or one that was not worked on
-                outcome = _outcome(row, price)
+                outcome = outcome_of(row, price)
                 if isinstance(outcome, Generation):
                     replies[row.request_id] = outcome
                 else:
@@ -345,41 +283,3 @@ def _most(price: ModelPrice | None, job: Job) -> float:
     if price is None:
         return 0.0
     return price.scaled(BATCH_DISCOUNT).dollars(*most_tokens(job.request))
-
-
-def _outcome(row: Answered, price: ModelPrice | None) -> Generation | Failure:
-    at = datetime.now(UTC).isoformat()
-    if row.error is not None:
-        return Failure(row.request_id, FailureKind.SERVER, row.error, at=at)
-    parsed = parse_reply(row.status, {}, row.body)
-    if isinstance(parsed, Fault):
-        return Failure(row.request_id, parsed.kind, parsed.message, at=at, fatal=parsed.fatal)
-    return _generation(row, parsed, price, at)
-
-
-def _generation(row: Answered, reply: Reply, price: ModelPrice | None, at: str) -> Generation:
-    usage = reply.usage
-    cost, source = usage.cost, "endpoint"
-    known = usage.prompt_tokens is not None and usage.completion_tokens is not None
-    if cost is None and price is not None and known and not price.shipped:
-        tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0, usage.cached_tokens or 0)
-        cost, source = price.scaled(BATCH_DISCOUNT).dollars(*tokens), "price"
-    return Generation(
-        request_id=row.request_id,
-        text=reply.text,
-        finish_reason=reply.finish_reason,
-        finish_reason_raw=reply.finish_reason_raw,
-        reasoning=reply.reasoning,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        cached_tokens=usage.cached_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        served_model=reply.served_model,
-        provider=reply.provider,
-        fingerprint=reply.fingerprint,
-        response_id=reply.response_id,
-        started_at=at,
-        cost=cost,
-        cost_source=source if cost is not None else None,
-        body=zlib.compress(row.body),
-    )

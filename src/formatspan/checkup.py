@@ -11,6 +11,7 @@ from formatspan.doctor import Finding, Mark, Patient, examine, glance
 from formatspan.errors import BackendError
 from formatspan.loops import run_to_end
 from formatspan.pricing import FREE_SCHEMES
+from formatspan.spending import Purse
 from formatspan.study import ModelEntry, Study
 
 
@@ -59,7 +60,7 @@ async def _listed(entry: ModelEntry) -> Mapping[str, object] | str | None:
 
 
 async def glances(
-    study: Study, backends: Mapping[str, Backend], say: Callable[[str], None]
+    study: Study, backends: Mapping[str, Backend], say: Callable[[str], None], purse: Purse
 ) -> dict[str, str]:
     """Look briefly at the models that are about to be asked.
 
@@ -67,6 +68,7 @@ async def glances(
         study: The study that is about to run.
         backends: Those with something to ask, by label.
         say: Told of everything that is not as it should be.
+        purse: Pays.
 
     Returns:
         Why a model cannot be asked, by label.
@@ -75,7 +77,7 @@ async def glances(
     patients = [
         Patient(e, backends[e.name], study) for e in entries if e.spec().scheme not in FREE_SCHEMES
     ]
-    found = await asyncio.gather(*(glance(p) for p in patients))
+    found = await asyncio.gather(*(glance(p, purse) for p in patients))
     findings = [finding for part in found for finding in part]
     for finding in findings:
         if finding.mark is not Mark.GOOD:

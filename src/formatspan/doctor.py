@@ -25,6 +25,7 @@ from formatspan.records import (
 )
 from formatspan.routing import KEY as PROVIDER
 from formatspan.routing import UNPINNED, is_pinned
+from formatspan.spending import Purse
 from formatspan.study import ModelEntry, Study
 
 DICE = (Message("user", "Write eight random words, separated by spaces."),)
@@ -94,14 +95,24 @@ class Patient:
         return self.study is not None and self.study.seeds > 1 and self.study.temperature > 0
 
 
-async def glance(patient: Patient) -> list[Finding]:
+async def glance(patient: Patient, purse: Purse) -> list[Finding]:
     """One tiny request, as the study's own are: can the model be asked at all, and who answers?
 
     Only what no further request could mend makes the study impossible here: a run has its own
-    patience with the rest.
+    patience with the rest. Nothing is asked, and nothing found, if it does not fit the budget.
+
+    Args:
+        patient: The model.
+        purse: Pays.
     """
     temperature = patient.study.temperature if patient.study else 0.0
-    outcome = await patient.backend.generate(_request(patient, DICE, temperature=temperature))
+    request = _request(patient, DICE, temperature=temperature)
+    most = purse.most(patient.label, request)
+    if not purse.fits(most):
+        return []
+    purse.hold(request.id, most)
+    outcome = await patient.backend.generate(request)
+    purse.settle(patient.label, request, outcome)
     if isinstance(outcome, Failure):
         refused = _refused(patient, outcome)
         lasting = outcome.fatal or outcome.kind in _LASTING

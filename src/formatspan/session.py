@@ -15,7 +15,8 @@ from typing import NamedTuple, Protocol
 
 from formatspan._version import __version__
 from formatspan.backends.base import Backend
-from formatspan.batching import Batcher, BatchLane, check_batchable, open_batches, refuse_open
+from formatspan.batch_notes import check_batchable, open_batches, refuse_open
+from formatspan.batching import Batcher, BatchLane
 from formatspan.checkup import glances
 from formatspan.contracts import AnswerSpace
 from formatspan.errors import RunError
@@ -90,6 +91,9 @@ def run(
     """
     folder = RunFolder(Path(out)) if out is not None else default_folder(study.name)
     hears = listener or Silent()
+    if batch:
+        check_batchable(study)
+    money = _Money(max_cost, _prices(study, max_cost, price_file, hears))
     if fresh and folder.store.exists():
         # A command that cannot run must not cost the place of the run that is there.
         open_models(study)
@@ -99,15 +103,24 @@ def run(
     with folder.locked(), Store.create(folder.store) as store:
         place = Path(data_dir) if data_dir else None
         session = _Session(folder, store, hears, place, check and not batch, batch)
-        money = _Money(max_cost, price_file)
         return session.run(study, Path(cache) if cache is not None else None, money)
 
 
 class _Money(NamedTuple):
-    """What a session may cost, and where prices are."""
+    """What a run may cost, in US dollars, and known prices by model."""
 
     limit: float | None
-    price_file: Path | str | None
+    prices: dict[str, ModelPrice]
+
+
+def _prices(
+    study: Study, limit: float | None, price_file: Path | str | None, hears: Listener
+) -> dict[str, ModelPrice]:
+    found = find_prices(study, price_file, online=limit is not None)
+    for note in found.failed:
+        hears.say(note)
+    check_priced(study, limit, found.prices)
+    return found.prices
 
 
 @dataclass
@@ -128,11 +141,8 @@ class _Session:
 
     def run(self, given: Study, cache: Path | None, money: _Money) -> Run:
         study = self.merged(given)
-        if self.batch:
-            check_batchable(given)
-        else:
+        if not self.batch:
             refuse_open(self.store, given)
-        prices = self._prices(given, money)
         backends = open_models(given)  # not those of earlier commands, whose keys may be gone
         models = {
             entry.name: described(study, entry, backends[entry.name]) for entry in given.models
@@ -140,7 +150,7 @@ class _Session:
         self._plan(study, models, backends)
         shared = take_shared(self.store, cache) if cache else 0
         started = time.monotonic()
-        purse = purse_for(self.store, money.limit, prices)
+        purse = purse_for(self.store, money.limit, money.prices)
         heard = self.listener.progress
         runner: Runner | Batcher = Runner(self.store, heard, purse)
         if self.batch:
@@ -151,13 +161,6 @@ class _Session:
             if cache:
                 self.store.give_to(cache)
         return self._result(runner, shared, time.monotonic() - started)
-
-    def _prices(self, given: Study, money: _Money) -> dict[str, ModelPrice]:
-        found = find_prices(given, money.price_file, online=money.limit is not None)
-        for note in found.failed:
-            self.listener.say(note)
-        check_priced(given, money.limit, found.prices)
-        return found.prices
 
     def _plan(
         self, study: Study, models: Mapping[str, OpenModel], backends: Mapping[str, Backend]
@@ -196,7 +199,7 @@ class _Session:
                     return
                 if self.check:
                     asked = {name: backends[name] for name in lanes}
-                    self.refused = await glances(study, asked, self.listener.say)
+                    self.refused = await glances(study, asked, self.listener.say, runner.purse)
                 await runner.run({n: lane for n, lane in lanes.items() if n not in self.refused})
         except asyncio.CancelledError:
             if not runner.interrupted:

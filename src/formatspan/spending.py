@@ -100,8 +100,8 @@ class Purse:
     def close(self) -> None:
         """Let nothing more be asked, and say why."""
         self.closed = (
-            f"the next request could exceed the budget of ${self.limit:,.2f}, of which "
-            f"${self.spent:,.4f} are spent: a larger --max-cost goes on"
+            f"the next request could exceed the budget of ${self.limit:g}, of which "
+            f"${self.spent:.4g} is spent: a larger --max-cost goes on"
         )
         self._changed.set()
 

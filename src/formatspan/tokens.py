@@ -63,12 +63,12 @@ SELECT p.model, p.wrapper, count(*), sum(g.prompt_tokens),
 FROM points p JOIN prompts q USING (tokenizer, task, example_id, wrapper)
 JOIN generations g USING (request_id)
 WHERE p.copy_of IS NULL AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)
-GROUP BY 1, 2
+GROUP BY 1, 2 ORDER BY min(p.id)
 """
 
 
 def stored_replies(store: Store) -> dict[tuple[str, str], Stored]:
-    """What is in a run's store, by (model, wrapper); each request counts once."""
+    """What is in a run's store, by (model, wrapper), in the order of asking; each request once."""
     rows = store.connection.execute(_STORED)
     return {(m, w): Stored(*(value or 0 for value in figures)) for m, w, *figures in rows}
 

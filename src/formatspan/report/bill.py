@@ -115,14 +115,16 @@ def _power(power: Power) -> list[str]:
         return ["power: no range without two wrappers and an example"]
     sizes = sorted(set(power.examples.values()))
     shown = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-    lines = [
+    told, needed = points(power.smallest_task), _examples(power.needed_task)
+    if len(power.examples) > 1:
+        told = f"{points(power.smallest_mean)} (mean of {len(power.examples)} tasks), {told} on one"
+        needed = f"{_examples(power.needed_mean)} a task for the mean, {needed} on one task"
+    return [
         f"power: {shown} examples a task under {power.wrappers} wrappers tell an FSI from noise "
-        f"from {points(power.smallest_mean)} points on (mean of {len(power.examples)} tasks), "
-        f"from {points(power.smallest_task)} on one task"
+        f"from {told} points on",
+        f"       an FSI of {points(power.fsi)} needs {needed}",
     ]
-    if power.needed_mean is not None and power.needed_task is not None:
-        lines.append(
-            f"       an FSI of {points(power.fsi)} needs {count(power.needed_mean)} examples a "
-            f"task for the mean, {count(power.needed_task)} for one task"
-        )
-    return lines
+
+
+def _examples(count_: int | None) -> str:
+    return MISSING if count_ is None else f"{count(count_)} examples"

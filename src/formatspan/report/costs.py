@@ -55,7 +55,7 @@ class Cost:
 
 
 def costs(store: Store) -> tuple[Cost, ...]:
-    """Every model's total, then its wrappers, in the order of the store's study."""
+    """Every model's total, then its wrappers, in the order of asking."""
     stored = stored_replies(store)
     rows = []
     for model in dict.fromkeys(name for name, _ in stored):

@@ -71,10 +71,10 @@ def examples_for(design: Design, fsi: float, rng: np.random.Generator) -> tuple[
     if now is None or not 0 < fsi < 1:
         return None
     largest = max(design.examples)
-    return (
-        _needed(design._replace(examples=(largest,)), fsi, now.task, largest, rng),
-        _needed(design, fsi, now.mean, largest, rng),
-    )
+    alone = _needed(design._replace(examples=(largest,)), fsi, now.task, largest, rng)
+    if len(design.examples) == 1:
+        return alone, alone
+    return alone, _needed(design, fsi, now.mean, largest, rng)
 
 
 def _needed(
