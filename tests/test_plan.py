@@ -56,6 +56,14 @@ def test_a_resume_costs_what_is_missing(small_study: StudyOf, tmp_path: Path) ->
     assert (bill.answered, bill.requests, bill.prompt_tokens) == (14, 0, 0)
 
 
+def test_other_models_of_the_run_are_not_in_the_bill(small_study: StudyOf, tmp_path: Path) -> None:
+    out, other = tmp_path / "r", small_study(models=["scripted:accuracy=0.4"], examples=4)
+    run(small_study(examples=2), out=out)
+    (bill,) = _plan(other, out).models
+    assert (bill.model, bill.requests) == ("accuracy=0.4", 20)
+    assert run(other, out=out).asked == 20
+
+
 def test_a_request_of_two_labels_is_counted_once(small_study: StudyOf, tmp_path: Path) -> None:
     twins = [{"model": "scripted:accuracy=0.5", "name": n} for n in ("one", "two")]
     study = small_study(models=twins)

@@ -96,7 +96,11 @@ class _Before(NamedTuple):
         with Store.read(folder.store) as store:
             known = store.meta("study")
             merged = merge(Study.model_validate_json(known), study) if known else study
-            return cls(merged, answered_places(store), store.budgets(), stored_replies(store))
+            # A run asks the models of its command, not those of earlier ones.
+            named = {m.name for m in study.models}
+            asked = tuple(m for m in merged.models if m.name in named)
+            whole = merged.model_copy(update={"models": asked})
+            return cls(whole, answered_places(store), store.budgets(), stored_replies(store))
 
     def replies(self, model: str) -> Stored:
         """All replies of one model."""
