@@ -122,7 +122,7 @@ class Purse:
         if isinstance(outcome, Generation):
             outcome = self.priced(model, outcome)
             self.spend(model, self._cost(model, outcome, held))
-        elif isinstance(outcome, Failure) and outcome.kind in MAY_COST:
+        elif isinstance(outcome, Failure) and outcome.attempts and outcome.kind in MAY_COST:
             self.spend(model, held)
         self._changed.set()
         return outcome
