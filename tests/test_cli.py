@@ -86,6 +86,26 @@ def test_list_names_everything(
         assert name in out
 
 
+def test_plan_prints_a_bill(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = _call(capsys, monkeypatch, "plan", str(study))
+    assert code == 0
+    for said in (
+        "25 requests to ask",
+        "cost: at most $0",
+        "power: 5 examples a task",
+        "FSI of 5.0",
+    ):
+        assert said in out
+    code, out, _ = _call(capsys, monkeypatch, "plan", str(study), "--json")
+    assert json.loads(out)["requests"] == 25
+    _call(capsys, monkeypatch, "run", str(study))
+    _, out, _ = _call(capsys, monkeypatch, "plan", "runs/mine")
+    assert "0 requests to ask" in out
+    assert "nothing is left to ask" in out
+
+
 @pytest.mark.parametrize(
     ("args", "fault"),
     [
@@ -106,6 +126,9 @@ def test_list_names_everything(
         (["run", "study.yaml", "--tasks", "arc_challenge", "--data", "nowhere"], "nowhere"),
         (["run", "study.yaml", "--level", "kind"], "level"),
         (["run", "study.yaml", "--out", "study.yaml"], "is a file"),
+        (["plan", "study.yaml", "--price-file", "none.yaml"], "none.yaml"),
+        (["plan", "study.yaml", "--fsi", "0"], "percentage points"),
+        (["plan", "study.yaml", "--tasks", "boolq", "--data", "nowhere"], "nowhere"),
         (["analyze", "nowhere"], "not a run folder"),
         (["analyze", "."], "not a run folder"),
         (["show", "study.yaml", "--task", "x"], "expected sums"),

@@ -13,6 +13,7 @@ from formatspan._version import __version__
 
 if TYPE_CHECKING:
     from formatspan.analysis import Analysis, analyze
+    from formatspan.bill import Plan
     from formatspan.comparison import Comparison, compare
     from formatspan.contracts import CONTRACTS, Contract
     from formatspan.errors import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from formatspan.extraction import extract
     from formatspan.folder import Run
     from formatspan.imported import analyze_table
+    from formatspan.planner import plan
     from formatspan.records import Extraction, Generation, Status
     from formatspan.session import run
     from formatspan.study import Study
@@ -42,6 +44,7 @@ __all__ = [
     "Extraction",
     "FormatspanError",
     "Generation",
+    "Plan",
     "Run",
     "RunError",
     "Status",
@@ -55,11 +58,13 @@ __all__ = [
     "analyze_table",
     "compare",
     "extract",
+    "plan",
     "run",
 ]
 
 _HOMES = {
     "analysis": ("Analysis", "analyze"),
+    "bill": ("Plan",),
     "comparison": ("Comparison", "compare"),
     "contracts": ("CONTRACTS", "Contract"),
     "errors": (
@@ -75,6 +80,7 @@ _HOMES = {
     "extraction": ("extract",),
     "folder": ("Run",),
     "imported": ("analyze_table",),
+    "planner": ("plan",),
     "records": ("Extraction", "Generation", "Status"),
     "session": ("run",),
     "study": ("Study",),

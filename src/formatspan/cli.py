@@ -97,6 +97,9 @@ RunOrTable = Annotated[
         metavar="RUN",
     ),
 ]
+PriceFile = Annotated[
+    Path | None, typer.Option(help="YAML with prices in US dollars per million tokens.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -166,6 +169,16 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     cache: Annotated[Path | None, typer.Option(help="File that shares replies.")] = None,
     fresh: Annotated[bool, typer.Option(help="Set an earlier run aside, start anew.")] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="US dollars that the run may cost, then it stops.")
+    ] = None,
+    price_file: PriceFile = None,
+    check: Annotated[
+        bool, typer.Option(help="Look at every endpoint with one tiny request first.")
+    ] = True,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Through OpenAI's Batch API: half the price, a day.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a study, or go on with it: the same command asks only what is missing."""
@@ -179,12 +192,108 @@ def run(
     chosen, folder = _study(study, preset, given, set_)
     with Shown(_console(stderr=True)) as shown:
         done = run_study(
-            chosen, out=out or folder, data_dir=data, cache=cache, fresh=fresh, listener=shown
+            chosen,
+            out=out or folder,
+            data_dir=data,
+            cache=cache,
+            fresh=fresh,
+            listener=shown,
+            max_cost=max_cost,
+            price_file=price_file,
+            check=check,
+            batch=batch,
         )
     _print(analyze_run(done, level=chosen.level), as_json)
     if done.done and not as_json:
         _print_levels(done.folder)
+        _print_bill(done.folder)
     raise typer.Exit(_report(done))
+
+
+@app.command()
+def plan(
+    study: StudyPath = None,
+    preset: Preset = None,
+    models: Models = None,
+    tasks: Tasks = None,
+    wrappers: Wrappers = None,
+    examples: Examples = None,
+    seeds: Seeds = None,
+    max_tokens: MaxTokens = None,
+    temperature: Temperature = None,
+    budget: Budget = None,
+    set_: Set = None,
+    data: Data = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder, to see what it still lacks.")
+    ] = None,
+    price_file: PriceFile = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Requests in flight to each model.")
+    ] = None,
+    batch: Annotated[bool, typer.Option("--batch", help="Price the requests as batches.")] = False,
+    fsi: Annotated[float, typer.Option(help="Points whose need of examples is told.")] = 5.0,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no endpoint for its price list.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a study would ask, cost and take, and what so many examples can tell."""
+    from formatspan.planner import plan as plan_study
+
+    given = _lists(models=models, tasks=tasks, wrappers=wrappers)
+    given |= _values(examples=examples, seeds=seeds, max_tokens=max_tokens)
+    given |= _values(temperature=temperature, budget=budget)
+    chosen, folder = _study(study, preset, given, set_)
+    found = plan_study(
+        chosen,
+        run=out or folder,
+        data_dir=data,
+        price_file=price_file,
+        concurrency=concurrency,
+        batch=batch,
+        online=not offline,
+        fsi=fsi,
+    )
+    if as_json:
+        _print_json(found.to_dict())
+        return
+    from formatspan.report.bill import print_plan
+
+    print_plan(found, _console())
+
+
+@app.command()
+def doctor(
+    what: Annotated[
+        list[str], typer.Argument(help="Model addresses, or a study file.", metavar="MODEL…|STUDY")
+    ],
+    base_url: Annotated[str | None, typer.Option(help="The models' endpoint.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Variable that holds the endpoint's key.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at models before a run: one line each with what it means for the study."""
+    from dataclasses import asdict
+
+    from formatspan.checkup import diagnose, of_addresses
+    from formatspan.doctor import is_fatal
+
+    path = Path(what[0])
+    is_study = len(what) == 1 and (path.exists() or path.suffix in (".yaml", ".yml"))
+    if is_study:
+        study, _ = _study(path, None, {}, None)
+    else:
+        study = of_addresses(what, base_url, api_key_env)
+    findings = diagnose(study, whole=is_study)
+    if as_json:
+        _print_json({"findings": [asdict(f) for f in findings]})
+    else:
+        from formatspan.report.findings import print_findings
+
+        print_findings(findings, _console())
+    raise typer.Exit(1 if is_fatal(findings) else 0)
 
 
 @app.command()
@@ -202,6 +311,8 @@ def analyze(
     _print(found, as_json)
     if levels and not as_json and found.level != IMPORTED:
         _print_levels(run)
+    if not as_json:
+        _print_bill(run)
 
 
 @app.command()
@@ -460,6 +571,12 @@ def _print(analysis: Any, as_json: bool) -> None:  # noqa: ANN401 - imported lat
     print_analysis(analysis, _console())
 
 
+def _print_json(data: dict[str, Any]) -> None:
+    import json
+
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
 def _print_levels(run: Path) -> None:
     from formatspan.analysis import ALL_LEVELS
     from formatspan.analysis import analyze as analyze_run
@@ -467,6 +584,20 @@ def _print_levels(run: Path) -> None:
 
     found = [analyze_run(run, level=level, inference=False) for level in ALL_LEVELS]
     print_levels(found, _console())
+
+
+def _print_bill(run: Path) -> None:
+    """What the replies cost, and what in who gave them threatens the comparison."""
+    from formatspan.folder import RunFolder
+    from formatspan.report.costs import print_costs
+    from formatspan.report.provenance import provenance
+    from formatspan.report.terminal import plain
+
+    found, console = provenance(RunFolder(run).store), _console()
+    print_costs(found.costs, console)
+    for line in found.threats:
+        text = f"beware: {plain(line)}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _report(done: Run) -> int:

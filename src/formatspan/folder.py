@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -138,6 +138,10 @@ class Run:
     interrupted: bool
     seconds: float
     """Time that asking took, loading of engines included."""
+    spent: float = 0.0
+    """US dollars that the run cost so far, where it is known."""
+    spent_on: Mapping[str, float] = field(default_factory=dict)
+    """The same by model."""
 
     @property
     def complete(self) -> bool:

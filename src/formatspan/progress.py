@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from formatspan.report.numbers import count, duration
+from formatspan.report.numbers import count, dollars, duration
 from formatspan.report.terminal import plain
 from formatspan.runner import Progress
 
@@ -48,6 +48,7 @@ class _Pace:
         if rate is not None:
             parts.append(f"{rate:.1f} replies/s")
             parts += [f"about {duration(left / rate)} left"] if left else []
+        parts += [f"{dollars(progress.spent)} spent"] if progress.spent else []
         return ", ".join(parts)
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple, cast
 from formatspan.backends.base import Backend, Coached, Lesson
 from formatspan.backends.redaction import Redactor, Secret
 from formatspan.records import Failure, FailureKind, Generation, Request
+from formatspan.spending import Purse
 from formatspan.store import Pending, Store
 
 PAGE = 512
@@ -62,6 +63,8 @@ class Progress:
     """Kind and message."""
     stopped: str | None = None
     """Why the rest was left pending, if it was."""
+    spent: float = 0.0
+    """US dollars that the model's replies cost, earlier sessions included, where known."""
     last_kinds: deque[FailureKind] = field(default_factory=lambda: deque(maxlen=MAX_EQUAL_FAILURES))
     """Kinds of the latest failures since the last reply."""
 
@@ -72,10 +75,17 @@ class Runner:
     Args:
         store: The run's store; the runner is its only writer.
         on_progress: Called with the model's label after every commit.
+        purse: Pays for the requests; one without a limit by default.
     """
 
-    def __init__(self, store: Store, on_progress: Callable[[str, Progress], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        on_progress: Callable[[str, Progress], None],
+        purse: Purse | None = None,
+    ) -> None:
         self.store, self.on_progress = store, on_progress
+        self.purse = purse or Purse()
         self.progress: dict[str, Progress] = {}
         self._stop = asyncio.Event()
 
@@ -97,6 +107,7 @@ class Runner:
         counts = self.store.counts()
         for name in lanes:
             self.progress[name] = Progress(counts[name].points, counts[name].done)
+            self.progress[name].spent = self.purse.spent_on.get(name, 0.0)
         alone = [n for n, lane in lanes.items() if lane.backend.capabilities.exclusive]
         async with asyncio.TaskGroup() as group:
             for name in lanes.keys() - set(alone):
@@ -165,7 +176,23 @@ class Runner:
     ) -> None:
         while (job := await jobs.get()) is not None:
             if not self._halted(name):
-                await results.put(await _ask(backend, job))
+                outcome = await self._paid(name, backend, job)
+                if outcome is not None:
+                    await results.put(outcome)
+
+    async def _paid(self, name: str, backend: Backend, job: Job) -> Generation | Failure | None:
+        """Ask within the budget; None if it was not asked."""
+        if not await self.purse.reserve(name, job.request):
+            progress = self.progress[name]
+            progress.stopped = progress.stopped or self.purse.closed
+            return None
+        outcome: Generation | Failure | None = None
+        try:
+            if not self._halted(name):
+                outcome = await _ask(backend, job)
+        finally:
+            outcome = self.purse.settle(name, job.request, outcome)
+        return outcome
 
     async def _write(self, name: str, results: asyncio.Queue[Generation | Failure | None]) -> None:
         """Commit what has come: one by one when replies are rare, many at once when not."""
@@ -186,6 +213,7 @@ class Runner:
         progress.done += len(replies)
         progress.asked += len(replies)
         progress.failed += len(failures)
+        progress.spent = self.purse.spent_on.get(name, 0.0)
         if failures:
             progress.last_failure = f"{failures[-1].kind.value}: {failures[-1].message}"
         if replies:

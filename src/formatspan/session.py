@@ -6,24 +6,31 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from formatspan._version import __version__
 from formatspan.atomic import write_text
 from formatspan.backends.base import Backend
+from formatspan.batch_notes import check_batchable, open_batches, refuse_open
+from formatspan.batching import Batcher, BatchLane
+from formatspan.checkup import glances
 from formatspan.contracts import AnswerSpace
 from formatspan.errors import FormatspanError, RunError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel, lesson, request_for
 from formatspan.growth import merge
+from formatspan.loops import run_to_end
 from formatspan.planning import described, load_tasks, open_models, write_plan
+from formatspan.price_lists import find_prices
+from formatspan.pricing import ModelPrice
 from formatspan.records import Example
 from formatspan.runner import Job, Lane, Progress, Runner
+from formatspan.spending import check_priced, purse_for, take_shared
 from formatspan.store import Pending, Store, check_cache, check_store
 from formatspan.study import Study
 
@@ -58,6 +65,10 @@ def run(
     cache: Path | str | None = None,
     fresh: bool = False,
     listener: Listener | None = None,
+    max_cost: float | None = None,
+    price_file: Path | str | None = None,
+    check: bool = True,
+    batch: bool = False,
 ) -> Run:
     """Run a study, or go on with it: ask what the run's folder lacks.
 
@@ -68,6 +79,11 @@ def run(
         cache: SQLite file that shares replies between runs; made if missing.
         fresh: Set an earlier run in that folder aside and start anew.
         listener: Hears how it goes.
+        max_cost: US dollars that the run may cost in all: it stops before the first request
+            that could exceed it.
+        price_file: YAML with prices, see `formatspan.pricing`.
+        check: Look at every endpoint with one tiny request before it is asked.
+        batch: Ask through OpenAI's Batch API: half the price, within a day.
 
     Raises:
         UserError: The study, its data, a model or the folder cannot be used as asked.
@@ -85,6 +101,9 @@ def run(
     check_store(folder.store)
     if shared is not None:
         check_cache(shared, folder.store)
+    if batch:
+        check_batchable(study)
+    money = _Money(max_cost, _prices(study, max_cost, price_file, hears))
     aside = None
     if fresh and folder.store.exists():
         # A command that cannot run must not cost the place of the run that is there.
@@ -98,7 +117,8 @@ def run(
         _undone_unless_begun(folder, made, aside),
         Store.create(folder.store) as store,
     ):
-        return _Session(folder, store, hears, data).run(study, shared)
+        session = _Session(folder, store, hears, data, check and not batch, batch)
+        return session.run(study, shared, money)
 
 
 def _path(value: object, name: str) -> Path:
@@ -131,30 +151,57 @@ def _is_planned(path: Path) -> bool:
         return False
 
 
+class _Money(NamedTuple):
+    """What a run may cost, in US dollars, and known prices by model."""
+
+    limit: float | None
+    prices: dict[str, ModelPrice]
+
+
+def _prices(
+    study: Study, limit: float | None, price_file: Path | str | None, hears: Listener
+) -> dict[str, ModelPrice]:
+    found = find_prices(study, price_file, online=limit is not None)
+    for note in found.failed:
+        hears.say(note)
+    check_priced(study, limit, found.prices)
+    return found.prices
+
+
 @dataclass
 class _Session:
     folder: RunFolder
     store: Store
     listener: Listener
     data_dir: Path | None
+    check: bool = True
+    batch: bool = False
+    refused: dict[str, str] = field(default_factory=dict)
+    """Models that turned out not to be usable before they were asked, and why."""
 
     def merged(self, study: Study) -> Study:
         """What the folder's run becomes with ``study`` added."""
         known = self.store.meta("study")
         return merge(Study.stored(known, self.folder.path), study) if known else study
 
-    def run(self, given: Study, cache: Path | None) -> Run:
+    def run(self, given: Study, cache: Path | None, money: _Money) -> Run:
         study = self.merged(given)
+        if not self.batch:
+            refuse_open(self.store, given)
         backends = open_models(given)  # not those of earlier commands, whose keys may be gone
         models = {
             entry.name: described(study, entry, backends[entry.name]) for entry in given.models
         }
         self._plan(study, models, backends)
-        shared = self.store.take_from(cache) if cache else 0
+        shared = take_shared(self.store, cache) if cache else 0
         started = time.monotonic()
-        runner = Runner(self.store, self.listener.progress)
+        purse = purse_for(self.store, money.limit, money.prices)
+        heard = self.listener.progress
+        runner: Runner | Batcher = Runner(self.store, heard, purse)
+        if self.batch:
+            runner = Batcher(self.store, heard, self.listener.say, purse)
         try:
-            _in_own_loop(self._ask(runner, study, backends, models))
+            run_to_end(self._ask(runner, study, backends, models))
         finally:
             if cache:
                 self.store.give_to(cache)
@@ -178,20 +225,27 @@ class _Session:
 
     async def _ask(
         self,
-        runner: Runner,
+        runner: Runner | Batcher,
         study: Study,
         backends: dict[str, Backend],
         models: Mapping[str, OpenModel],
     ) -> None:
         builder = _Builder(study, self.store)
+        batched = {b.model for b in open_batches(self.store)}
         lanes = {
             name: Lane(backend, builder.of(models[name], backend), _width(models[name], backend))
             for name, backend in backends.items()
-            if self.store.pending(name, 0, 1)
+            if self.store.pending(name, 0, 1) or name in batched
         }
         try:
             with _interruptible(runner, self.listener):
-                await runner.run(lanes)
+                if isinstance(runner, Batcher):
+                    await runner.run(_batched(study, lanes))
+                    return
+                if self.check:
+                    asked = {name: backends[name] for name in lanes}
+                    self.refused = await glances(study, asked, self.listener.say, runner.purse)
+                await runner.run({n: lane for n, lane in lanes.items() if n not in self.refused})
         except asyncio.CancelledError:
             if not runner.interrupted:
                 raise
@@ -201,7 +255,7 @@ class _Session:
             for backend in backends.values():
                 await backend.aclose()
 
-    def _result(self, runner: Runner, shared: int, seconds: float) -> Run:
+    def _result(self, runner: Runner | Batcher, shared: int, seconds: float) -> Run:
         counts = self.store.counts().values()
         progress = runner.progress
         return Run(
@@ -211,10 +265,12 @@ class _Session:
             asked=sum(p.asked for p in progress.values()),
             shared=shared,
             failed=sum(p.failed for p in progress.values()),
-            stopped={name: p.stopped for name, p in progress.items() if p.stopped},
+            stopped={n: p.stopped for n, p in progress.items() if p.stopped} | self.refused,
             failures={name: p.last_failure for name, p in progress.items() if p.last_failure},
             interrupted=runner.interrupted,
             seconds=seconds,
+            spent=runner.purse.spent,
+            spent_on=dict(runner.purse.spent_on),
         )
 
 
@@ -263,6 +319,11 @@ class _Build:
         return Job(request, told)
 
 
+def _batched(study: Study, lanes: Mapping[str, Lane]) -> dict[str, BatchLane]:
+    specs = {entry.name: entry.spec() for entry in study.models}
+    return {n: BatchLane(specs[n], lane.backend, lane.build) for n, lane in lanes.items()}
+
+
 def _width(model: OpenModel, backend: Backend) -> int:
     return model.entry.concurrency or backend.capabilities.concurrency
 
@@ -281,30 +342,8 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-def _in_own_loop(coroutine: Coroutine[None, None, None]) -> None:
-    """Run to the end, also from within a notebook, whose loop is already running."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(coroutine)
-        return
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            asyncio.run(coroutine)
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=target, name="formatspan-run")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-
-
 @contextmanager
-def _interruptible(runner: Runner, listener: Listener) -> Iterator[None]:
+def _interruptible(runner: Runner | Batcher, listener: Listener) -> Iterator[None]:
     """Ctrl-C asks no more and waits a little; a second one gives up what is under way."""
     if threading.current_thread() is not threading.main_thread():
         yield

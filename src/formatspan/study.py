@@ -27,6 +27,8 @@ from formatspan.backends.table import canonical_address
 from formatspan.errors import BackendError, RunError, StudyError, WrapperError
 from formatspan.mistakes import explain, got, keys_of, near
 from formatspan.records import Kind, Level, Message, Mode, Sampling
+from formatspan.routing import KEY as PROVIDER
+from formatspan.routing import Routing
 from formatspan.study_file import read_yaml, write_yaml
 from formatspan.study_values import (
     Body,
@@ -84,6 +86,8 @@ class ModelEntry(_Entry):
     size_b: Number | None = Field(default=None, gt=0)
     """Billions of parameters."""
     concurrency: Count | None = Field(default=None, le=10_000)
+    provider: Routing | None = None
+    """Whom a router, such as OpenRouter, may hand the requests to."""
 
     @field_validator("model")
     @classmethod
@@ -124,6 +128,20 @@ class ModelEntry(_Entry):
             return data
         return {**data, "name": _label(data.get("model"))}
 
+    @model_validator(mode="after")
+    def _routes_once(self) -> Self:
+        if self.provider is not None and PROVIDER in self.extra_body:
+            raise ValueError("'provider' is given twice: leave it out of extra_body")
+        if self.provider is not None and self.model.partition(":")[0] in ("local", "scripted"):
+            raise ValueError("'provider' is for models behind a router, such as openrouter/…")
+        return self
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What the request's body holds besides the study's decoding keys."""
+        routed = {PROVIDER: self.provider.sent()} if self.provider else {}
+        return {**self.extra_body, **routed}
+
     def spec(self) -> ModelSpec:
         """What the backend's factory is given."""
         return ModelSpec(
@@ -132,7 +150,7 @@ class ModelEntry(_Entry):
             base_url=self.base_url,
             api_key_env=self.api_key_env,
             headers=self.headers,
-            extra_body=self.extra_body,
+            extra_body=self.body,
             revision=self.revision,
             concurrency=self.concurrency,
             price=self.price.model_dump() if self.price else None,

@@ -86,8 +86,8 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
+def read_yaml(path: Path, holds: str = "study keys") -> dict[str, Any]:
+    """The mapping in a YAML file; ``holds`` says of what, for the error text.
 
     Raises:
         StudyError: The file cannot be read, is not YAML, or holds no mapping.
@@ -95,7 +95,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     data = _parsed(_text(path), str(path))
     if not isinstance(data, dict):
         what = "nothing" if data is None else f"a {_KINDS.get(type(data), type(data).__name__)}"
-        raise StudyError(f"{path}: expected a mapping of study keys, got {what}")
+        raise StudyError(f"{path}: expected a mapping of {holds}, got {what}")
     return data
 
 

@@ -76,7 +76,7 @@ def _run(folder: RunFolder, level: Level | None) -> Side:
         planned = store.meta("study")
         if planned is None:
             raise RunError(f"{folder.path}: the run was never planned: run its study first")
-        study = Study.model_validate_json(planned)
+        study = Study.stored(planned, folder.path)
         chosen: Level = level or study.level
         examples = {(e.task, e.id): e for e in store.examples()}
         return Side(str(folder.path), scored(store, study, chosen), study, chosen, examples)

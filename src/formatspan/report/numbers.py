@@ -41,6 +41,14 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def dollars(value: float | None) -> str:
+    """US dollars: ``$12.34``; below one dollar with four digits, ``$0.0012``."""
+    if _undefined(value):
+        return MISSING
+    amount = float(value or 0)
+    return "$0" if amount == 0 else f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"
+
+
 def duration(seconds: float) -> str:
     """Seconds as ``42 s``, ``3 min 05 s`` or ``2 h 07 min``."""
     whole = round(seconds)

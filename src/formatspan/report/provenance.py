@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from formatspan.report.costs import Cost, costs
+from formatspan.report.threats import threats
 from formatspan.store import Store
 
 _SERVED = """
@@ -74,6 +76,9 @@ class Provenance:
     padded: tuple[Padded, ...] = ()
     models: tuple[tuple[str, dict[str, Any]], ...] = ()
     """Facts of each model's backend by label."""
+    costs: tuple[Cost, ...] = ()
+    threats: tuple[str, ...] = ()
+    """What in who answered may pass for an effect of format."""
 
     @property
     def dates(self) -> tuple[str, str] | None:
@@ -94,4 +99,6 @@ def provenance(store_path: Path | None) -> Provenance:
             failed=tuple(Failed(*row) for row in ask(_FAILURES)),
             padded=tuple(Padded(*row) for row in ask(_PADDING)),
             models=tuple(store.records("models").items()),
+            costs=costs(store),
+            threats=threats(store),
         )

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from formatspan.records import Status
-from formatspan.report.numbers import count, duration, percent, points, ratio
+from formatspan.report.numbers import count, dollars, duration, percent, points, ratio
 
 if TYPE_CHECKING:
     import polars as pl
@@ -235,6 +235,9 @@ def print_outcome(done: Run, console: Console) -> None:
         f"{count(done.asked)}{shared} in {duration(done.seconds)}{speed}",
         f"files: {done.folder}/run.sqlite (replies), {done.folder}/study.yaml",
     ]
+    if done.spent:
+        by_model = ", ".join(f"{name} {dollars(d)}" for name, d in done.spent_on.items())
+        lines.append(f"spent so far: {dollars(done.spent)} ({by_model})")
     lines += [f"{name} was stopped: {why}" for name, why in done.stopped.items()]
     if done.failed:
         lines.append(f"{count(done.failed)} requests failed and stay pending")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from formatspan.errors import StorageError
 from formatspan.report.atomic import write_text
+from formatspan.report.costs import write_costs
 from formatspan.report.explorer import explorer
 from formatspan.report.figures.files import write_figures
 from formatspan.report.figures.table import drawn
@@ -68,10 +69,12 @@ def write_report(
     view = View(analysis)
     drawings = drawn(view)
     chosen = explorer(store_path, cast("Level", analysis.level), replies, table)
-    html = page(Content(view, provenance(store_path), chosen, drawings))
+    found = provenance(store_path)
+    html = page(Content(view, found, chosen, drawings))
     _make(out)
     write_text(out / "analysis.json", analysis.to_json() + "\n")
     tables = write_tables(TABLES, view, out / "tables")
+    tables += write_costs(found.costs, out / "tables")
     drawings_written = write_figures(drawings, out / "figures") if figures else []
     write_text(out / "report.html", html)
     return ReportFiles(

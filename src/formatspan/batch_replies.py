@@ -1,0 +1,51 @@
+"""From a line of a batch's output to a reply or a failure."""
+
+from __future__ import annotations
+
+import zlib
+from datetime import UTC, datetime
+
+from formatspan.backends.batch_api import Answered
+from formatspan.backends.chat_fault import Fault
+from formatspan.backends.chat_reply import Reply, parse_reply
+from formatspan.pricing import BATCH_DISCOUNT, ModelPrice
+from formatspan.records import Failure, FailureKind, Generation
+
+
+def outcome_of(row: Answered, price: ModelPrice | None) -> Generation | Failure:
+    """The reply in a line, priced at the discount where the endpoint tells no cost, or why not."""
+    at = datetime.now(UTC).isoformat()
+    if row.error is not None:
+        return Failure(row.request_id, FailureKind.SERVER, row.error, at=at)
+    parsed = parse_reply(row.status, {}, row.body)
+    if isinstance(parsed, Fault):
+        return Failure(row.request_id, parsed.kind, parsed.message, at=at, fatal=parsed.fatal)
+    return _generation(row, parsed, price, at)
+
+
+def _generation(row: Answered, reply: Reply, price: ModelPrice | None, at: str) -> Generation:
+    usage = reply.usage
+    cost, source = usage.cost, "endpoint"
+    known = usage.prompt_tokens is not None and usage.completion_tokens is not None
+    if cost is None and price is not None and known and not price.shipped:
+        tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0, usage.cached_tokens or 0)
+        cost, source = price.scaled(BATCH_DISCOUNT).dollars(*tokens), "price"
+    return Generation(
+        request_id=row.request_id,
+        text=reply.text,
+        finish_reason=reply.finish_reason,
+        finish_reason_raw=reply.finish_reason_raw,
+        reasoning=reply.reasoning,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        served_model=reply.served_model,
+        provider=reply.provider,
+        fingerprint=reply.fingerprint,
+        response_id=reply.response_id,
+        started_at=at,
+        cost=cost,
+        cost_source=source if cost is not None else None,
+        body=zlib.compress(row.body),
+    )

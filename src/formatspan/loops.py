@@ -1,0 +1,33 @@
+"""Running a coroutine to its end from ordinary code, also inside a notebook's running loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def run_to_end(coroutine: Coroutine[None, None, T]) -> T:
+    """The coroutine's result; where a loop is running already, in a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(asyncio.run(coroutine))
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=target, name="formatspan-run")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+    return results[0]

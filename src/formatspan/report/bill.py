@@ -1,0 +1,130 @@
+"""A bill on the terminal: what would be asked, what it costs, how long it takes, what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from formatspan.report.numbers import MISSING, count, dollars, duration, points
+from formatspan.report.terminal import plain
+
+if TYPE_CHECKING:
+    from formatspan.bill import ModelBill, Plan, Power
+    from formatspan.pricing import ModelPrice
+
+_COUNTED = {"tokenizer": "", "replies": "≈ ", "characters": "≈ "}
+
+
+def print_plan(plan: Plan, console: Console) -> None:
+    """The bill by model, the totals, what the examples can tell, and what to beware of."""
+    title = f"{plain(plan.study)}: {count(plan.points)} generations, "
+    console.print(_table(plan, title + f"{count(plan.requests)} requests to ask"))
+    for line in (*_totals(plan), "", *_power(plan.power)):
+        console.print(Text(line), soft_wrap=True)
+    if plan.notes:
+        console.print(Text(""))
+    for note in plan.notes:
+        console.print(Text(f"note: {plain(note)}"), soft_wrap=True, style="dim")
+
+
+def _table(plan: Plan, title: str) -> Table:
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    heads = ("requests", "answered", "prompt tokens", "reply tokens", "$/M in, out", "cost", "time")
+    table.add_column("model")
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("price from")
+    for bill in plan.models:
+        table.add_row(*(Text(cell) for cell in _row(bill)))
+    return table
+
+
+def _row(bill: ModelBill) -> Sequence[str]:
+    return (
+        plain(bill.model),
+        count(bill.requests),
+        count(bill.answered),
+        _COUNTED[bill.counted] + count(bill.prompt_tokens),
+        _up_to(count(bill.completion_tokens), bill.completion_tokens, bill.completion_tokens_most),
+        _rate(bill.price),
+        _up_to(dollars(bill.cost), bill.cost, bill.cost_most),
+        duration(bill.seconds),
+        plain(bill.price.source) if bill.price else "not known",
+    )
+
+
+def _up_to(text: str, expected: float | None, most: float | None) -> str:
+    return f"≤ {text}" if expected and expected == most else text
+
+
+def _rate(price: ModelPrice | None) -> str:
+    return f"{price.prompt:g}, {price.completion:g}" if price else MISSING
+
+
+def _totals(plan: Plan) -> list[str]:
+    lines = [_cost(plan)]
+    copies = sum(b.copies for b in plan.models)
+    shared = sum(b.shared for b in plan.models)
+    if copies:
+        lines.append(f"{count(copies)} repeats are copies of deterministic replies: not asked")
+    if shared:
+        lines.append(f"{count(shared)} generations share another's request: asked once")
+    spent = sum(b.spent for b in plan.models)
+    cached = sum(b.cached_tokens for b in plan.models)
+    if any(b.answered for b in plan.models):
+        lines.append(
+            f"spent so far: {dollars(spent)} where known; {count(cached)} prompt tokens came from "
+            "caches"
+        )
+    lines.append(_time(plan))
+    return lines
+
+
+def _cost(plan: Plan) -> str:
+    kind = "as batches, " if plan.batch else ""
+    if plan.unpriced:
+        known = sum(b.cost or 0.0 for b in plan.models)
+        return f"cost: {kind}{dollars(known)} without {', '.join(map(plain, plan.unpriced))}"
+    if plan.cost == plan.cost_most:
+        return (
+            f"cost: {kind}at most {dollars(plan.cost_most)}, if every reply is as long as allowed"
+        )
+    return f"cost: {kind}about {dollars(plan.cost)}, at most {dollars(plan.cost_most)}"
+
+
+def _time(plan: Plan) -> str:
+    if plan.batch:
+        return "time: a batch is done within 24 hours"
+    asked = [b for b in plan.models if b.requests]
+    if not asked:
+        return "time: nothing is left to ask"
+    slowest = max(asked, key=lambda b: b.seconds)
+    said = "measured" if slowest.latency_measured else "assumed"
+    return (
+        f"time: about {duration(plan.seconds)}: {slowest.in_flight} requests in flight to each "
+        f"model, {slowest.latency_s:.2g} s a reply ({said})"
+    )
+
+
+def _power(power: Power) -> list[str]:
+    if power.smallest_mean is None:
+        return ["power: no range without two wrappers and an example"]
+    sizes = sorted(set(power.examples.values()))
+    shown = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+    told, needed = points(power.smallest_task), _examples(power.needed_task)
+    if len(power.examples) > 1:
+        told = f"{points(power.smallest_mean)} (mean of {len(power.examples)} tasks), {told} on one"
+        needed = f"{_examples(power.needed_mean)} a task for the mean, {needed} on one task"
+    return [
+        f"power: {shown} examples a task under {power.wrappers} wrappers tell an FSI from noise "
+        f"from {told} points on",
+        f"       an FSI of {points(power.fsi)} needs {needed}",
+    ]
+
+
+def _examples(count_: int | None) -> str:
+    return MISSING if count_ is None else f"{count(count_)} examples"
