@@ -19,8 +19,8 @@ ENTRY_LISTS = ("models", "tasks", "wrappers")
 COUNTS = ("examples", "seeds")
 FREE = ("name", "level", "matched_threshold")
 """Study keys that shape no reply."""
-FREE_IN_ENTRY = ("api_key_env", "price", "family", "size_b", "concurrency")
-"""Keys of an entry that shape no reply."""
+FREE_IN_ENTRY = ("api_key_env", "price", "family", "size_b", "concurrency", "constrain")
+"""Keys of an entry that shape no reply; `constrain` enters constrained requests by themselves."""
 
 
 class _Named(Protocol):

@@ -20,7 +20,7 @@ from formatspan.errors import RunError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel, lesson, request_for
 from formatspan.growth import merge
-from formatspan.planning import described, load_tasks, open_models, write_plan
+from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
 from formatspan.records import Example
 from formatspan.runner import Job, Lane, Progress, Runner
 from formatspan.store import Pending, Store
@@ -108,8 +108,14 @@ class _Session:
         shared = self.store.take_from(cache) if cache else 0
         started = time.monotonic()
         runner = Runner(self.store, self.listener.progress)
+        builder = _Builder(study, self.store)
+        lanes = {
+            name: Lane(backend, builder.of(models[name], backend), width(models[name], backend))
+            for name, backend in backends.items()
+            if self.store.pending(name, 0, 1)
+        }
         try:
-            _in_own_loop(self._ask(runner, study, backends, models))
+            ask(runner, lanes, backends, self.listener)
         finally:
             if cache:
                 self.store.give_to(cache)
@@ -126,35 +132,12 @@ class _Session:
             for data in tasks:
                 for note in data.notes:
                     self.listener.say(f"task {data.task.name}: {note}")
+            for line in free_only(study, tasks, list(models.values())):
+                self.listener.say(line)
             write_plan(self.store, study, tasks, list(models.values()), facts)
         else:
             write_plan(self.store, study, [], list(models.values()), facts)
         write_atomically(self.folder.study, _header() + study.to_yaml())
-
-    async def _ask(
-        self,
-        runner: Runner,
-        study: Study,
-        backends: dict[str, Backend],
-        models: Mapping[str, OpenModel],
-    ) -> None:
-        builder = _Builder(study, self.store)
-        lanes = {
-            name: Lane(backend, builder.of(models[name], backend), _width(models[name], backend))
-            for name, backend in backends.items()
-            if self.store.pending(name, 0, 1)
-        }
-        try:
-            with _interruptible(runner, self.listener):
-                await runner.run(lanes)
-        except asyncio.CancelledError:
-            if not runner.interrupted:
-                raise
-        except BaseExceptionGroup as group:
-            raise _first(group) from None
-        finally:
-            for backend in backends.values():
-                await backend.aclose()
 
     def _result(self, runner: Runner, shared: int, seconds: float) -> Run:
         counts = self.store.counts().values()
@@ -218,7 +201,37 @@ class _Build:
         return Job(request, told)
 
 
-def _width(model: OpenModel, backend: Backend) -> int:
+def ask(
+    runner: Runner,
+    lanes: Mapping[str, Lane],
+    backends: Mapping[str, Backend],
+    listener: Listener,
+) -> None:
+    """Run the loop until all is asked or Ctrl-C; the backends are closed in any case."""
+    _in_own_loop(_ask(runner, lanes, backends, listener))
+
+
+async def _ask(
+    runner: Runner,
+    lanes: Mapping[str, Lane],
+    backends: Mapping[str, Backend],
+    listener: Listener,
+) -> None:
+    try:
+        with _interruptible(runner, listener):
+            await runner.run(lanes)
+    except asyncio.CancelledError:
+        if not runner.interrupted:
+            raise
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
+    finally:
+        for backend in backends.values():
+            await backend.aclose()
+
+
+def width(model: OpenModel, backend: Backend) -> int:
+    """Requests to keep in flight: the entry's figure, else the backend's."""
     return model.entry.concurrency or backend.capabilities.concurrency
 
 

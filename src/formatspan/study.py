@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from formatspan.backends.base import ModelSpec
+from formatspan.backends.base import Dialect, ModelSpec
 from formatspan.backends.table import canonical_address
 from formatspan.errors import StudyError
 from formatspan.records import Kind, Level, Message, Mode, Sampling
@@ -69,6 +69,8 @@ class ModelEntry(_Entry):
     size_b: float | None = Field(default=None, gt=0)
     """Billions of parameters."""
     concurrency: int | None = Field(default=None, ge=1)
+    constrain: Dialect | None = None
+    """How the endpoint wants constraints to be written; by default what its host is known for."""
 
     @field_validator("model")
     @classmethod
@@ -129,6 +131,7 @@ class ModelEntry(_Entry):
             revision=self.revision,
             concurrency=self.concurrency,
             price=self.price.model_dump() if self.price else None,
+            constrain=self.constrain,
         )
 
 
