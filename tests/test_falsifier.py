@@ -28,12 +28,17 @@ SMALL: dict[str, Any] = {
 """A span of which about half goes with the form: too close to tell with few examples."""
 
 
+@pytest.fixture(autouse=True)
+def fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("formatspan.falsifier.compare.RESAMPLES", 1_000)
+
+
 def study(script: dict[str, Any], **keys: Any) -> Study:  # noqa: ANN401 - study keys vary
     data: dict[str, Any] = {
         "name": "planted",
         "models": [{"model": "scripted:", "name": "script", "extra_body": script}],
         "tasks": ["demo_choice", "demo_boolean", "demo_number"],
-        "examples": 100,
+        "examples": 60,
     }
     return Study.build({**data, **keys})
 
@@ -122,7 +127,7 @@ def test_the_run_itself_stays_what_it_was(tmp_path: Path) -> None:
 
 def test_repair_policies_are_worth_what_was_planted(tmp_path: Path) -> None:
     script = {**COMPLIANCE, "repair": {"json": 0.5}}
-    formatspan.run(study(script, examples=100), out=tmp_path / "r")
+    formatspan.run(study(script), out=tmp_path / "r")
     found = falsify(tmp_path / "r", ask=True, again=True)
     rows = {(r["policy"], r["wrapper"]): r for r in found.policies.to_dicts()}
     none, again = rows["none", "json"], rows["ask again", "json"]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         WrapperError,
     )
     from formatspan.extraction import extract
+    from formatspan.falsifier.command import falsify
+    from formatspan.falsifier.result import Falsification
     from formatspan.folder import Run
     from formatspan.records import Extraction, Generation, Status
     from formatspan.session import run
@@ -37,6 +39,7 @@ __all__ = [
     "Contract",
     "DataError",
     "Extraction",
+    "Falsification",
     "FormatspanError",
     "Generation",
     "Run",
@@ -50,6 +53,7 @@ __all__ = [
     "__version__",
     "analyze",
     "extract",
+    "falsify",
     "run",
 ]
 
@@ -67,6 +71,8 @@ _HOMES = {
         "WrapperError",
     ),
     "extraction": ("extract",),
+    "falsifier.command": ("falsify",),
+    "falsifier.result": ("Falsification",),
     "folder": ("Run",),
     "records": ("Extraction", "Generation", "Status"),
     "session": ("run",),

@@ -146,13 +146,63 @@ def report(
 ) -> None:
     """Write a page to look at, figures, tables and analysis.json of a run."""
     from formatspan.analysis import analyze as analyze_run
+    from formatspan.falsifier.command import falsify as falsify_run
     from formatspan.folder import RunFolder
     from formatspan.report.write import write_report
 
     analysis = analyze_run(run, level=level)  # type: ignore[arg-type]
     target = out or run / "report"
-    files = write_report(analysis, RunFolder(run).store, target, replies=replies, figures=figures)
+    tested = falsify_run(run) if "free" in analysis.study.decoding else None
+    files = write_report(
+        analysis,
+        RunFolder(run).store,
+        target,
+        replies=replies,
+        figures=figures,
+        falsified=tested,
+    )
     typer.echo(f"{files.page}")
+
+
+@app.command()
+def falsify(
+    run: Annotated[
+        Path, typer.Argument(help="The run's folder, or its study file.", metavar="RUN|STUDY")
+    ],
+    arms: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="paper, strict, lenient, partial credit, constrained, likelihood, likelihood by "
+            "bytes; repeat or separate by commas. All by default."
+        ),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Also ask again where a reply could not be read.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask for missing arms without a question.")
+    ] = False,
+    data: Data = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder, for a study file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell whether the span survives a kinder reader, a constrained decoder, no parsing at all."""
+    from formatspan.falsifier.command import falsify as falsify_run
+    from formatspan.falsifier.command import run_of
+    from formatspan.progress import Shown
+    from formatspan.report.falsifier_terminal import Consent, print_falsification
+
+    chosen = _lists(arms=arms).get("arms")
+    with Shown(_console(stderr=True)) as shown:
+        consent = Consent(shown, yes=yes)
+        folder = run_of(run, out, consent, data, shown)
+        found = falsify_run(
+            folder, arms=chosen, ask=consent, again=repair, data_dir=data, listener=shown
+        )
+    if as_json:
+        sys.stdout.write(found.to_json() + "\n")
+    else:
+        print_falsification(found, _console())
 
 
 @app.command()

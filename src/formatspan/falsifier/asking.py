@@ -80,6 +80,12 @@ def outlook(path: Path, arms: Sequence[str], *, again: bool = False) -> Outlook:
     return Outlook(tuple(p for p in prices if p.requests), absent)
 
 
+def whole_run(study: Study) -> list[Price]:
+    """What a study that was never run asks at most, by model."""
+    each = len(study.tasks) * len(study.wrappers) * len(study.decoding) * study.examples
+    return [Price("the run itself", m.name, each * study.seeds, None, None) for m in study.models]
+
+
 def able_models(study: Study) -> tuple[list[Able], dict[str, str]]:
     """The models of a study that can be opened now, and why others cannot."""
     models, faults = [], {}

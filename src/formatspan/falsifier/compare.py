@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from formatspan.inference import SEED, plain_data
 from formatspan.stats.decomposition import decompositions, model_parts
 from formatspan.stats.forced import Forced, forced
 from formatspan.stats.intervals import Estimate, Spans, mean_intervals, spans
-from formatspan.stats.panel import Missing, Panel
+from formatspan.stats.panel import Missing, Panel, TaskCounts
 from formatspan.stats.regression import CellRegression, accuracy_on_parseability
 from formatspan.stats.relations import Correlation
 from formatspan.stats.resampling import RESAMPLES, Resamples, resample_together
@@ -21,13 +21,13 @@ from formatspan.stats.verdict import Needed, Verdict, verdicts
 Row = dict[str, Any]
 
 
-def compared(arms: Sequence[Arm], *, resamples: int = RESAMPLES) -> list[Row]:
+def compared(arms: Sequence[Arm]) -> list[Row]:
     """A row a model and arm; the first arm is the reference.
 
     Every arm is drawn with the same examples, so that differences are paired.
     """
     rng = np.random.default_rng(SEED)
-    drawn = resample_together([a.panel for a in arms], rng, resamples=resamples)
+    drawn = resample_together([a.panel for a in arms], rng, resamples=RESAMPLES)
     reference = spans(arms[0].panel, drawn[0])
     return [
         row
@@ -148,7 +148,7 @@ ABILITY = ("strict", "normalized", "lenient", "constrained", "likelihood")
 """Arms of the figure that sets ability apart from format, from the harshest on."""
 
 
-def ability(arms: Sequence[Arm]) -> list[Row]:
+def ability(arms: Sequence[Arm], chances: Mapping[str, float]) -> list[Row]:
     """Accuracy by model, arm and wrapper, over the tasks that all arms shown have."""
     shown = sorted((a for a in arms if a.name in ABILITY), key=lambda a: ABILITY.index(a.name))
     rows = []
@@ -158,13 +158,17 @@ def ability(arms: Sequence[Arm]) -> list[Row]:
             continue
         common = np.logical_and.reduce([a.panel.indexed[m] for a in mine])
         for arm in mine if common.any() else ():
-            rows += list(_by_wrapper(arm, model, m, np.flatnonzero(common)))
+            tasks = [t for t, there in zip(arm.panel.tasks, common, strict=True) if there]
+            rows += list(_by_wrapper(arm, model, m, tasks, chances))
     return rows
 
 
-def _by_wrapper(arm: Arm, model: str, m: int, tasks: Any) -> Iterator[Row]:  # noqa: ANN401
-    values = np.array([arm.panel.tasks[t].means.accuracy[m] for t in tasks])
-    names = ", ".join(arm.panel.tasks[t].name for t in tasks)
+def _by_wrapper(
+    arm: Arm, model: str, m: int, tasks: Sequence[TaskCounts], chances: Mapping[str, float]
+) -> Iterator[Row]:
+    values = np.array([t.means.accuracy[m] for t in tasks])
+    over = {"tasks": len(tasks), "over": ", ".join(t.name for t in tasks)}
+    over["chance"] = float(np.mean([chances[t.name] for t in tasks]))
     for wrapper, accuracy in zip(arm.panel.wrappers, values.mean(axis=0), strict=True):
         where = {"model": model, "arm": arm.name, "wrapper": wrapper}
-        yield {**where, "accuracy": float(accuracy), "tasks": len(tasks), "over": names}
+        yield {**where, "accuracy": float(accuracy), **over}

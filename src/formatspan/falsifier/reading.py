@@ -48,7 +48,7 @@ def findings(
         study=study.name,
         arms=_frame(compared(chosen)),
         relations=_frame(relations(chosen)),
-        ability=_frame(ability(chosen)),
+        ability=_frame(ability(chosen, tables.chances)),
         absent=left,
         policies=_frame(policies(store, tables)),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from formatspan.errors import StorageError
 from formatspan.report.atomic import write_text
 from formatspan.report.explorer import explorer
+from formatspan.report.falsifier_section import section, write_section
 from formatspan.report.figures.files import write_figures
 from formatspan.report.figures.table import drawn
 from formatspan.report.page import Content, page
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from formatspan.analysis import Analysis
+    from formatspan.falsifier.result import Falsification
 
 REPLIES = 3_000
 """Replies that a page embeds unless told otherwise."""
@@ -47,6 +49,7 @@ def write_report(
     replies: int = REPLIES,
     figures: bool = True,
     table: pl.DataFrame | None = None,
+    falsified: Falsification | None = None,
 ) -> ReportFiles:
     """Write the report of an analysis.
 
@@ -57,6 +60,7 @@ def write_report(
         replies: How many replies the page embeds at most.
         figures: Whether figures are also written as SVG, PNG and PDF.
         table: The scored table behind the analysis, where it is at hand.
+        falsified: What the falsifier found; its section is left out without it.
 
     Raises:
         BackendError: The extra ``report`` is not installed.
@@ -66,10 +70,14 @@ def write_report(
     view = View(analysis)
     drawings = drawn(view)
     chosen = explorer(store_path, analysis.level, replies, table)
-    html = page(Content(view, provenance(store_path), chosen, drawings))
+    tested = section(falsified, view) if falsified else None
+    html = page(Content(view, provenance(store_path), chosen, drawings, tested))
     _make(out)
     write_text(out / "analysis.json", analysis.to_json() + "\n")
     tables = write_tables(view, out / "tables")
+    if tested:
+        tables += write_section(tested, out / "tables")
+        drawings = [*drawings, tested.figure]
     drawings_written = write_figures(drawings, out / "figures") if figures else []
     write_text(out / "report.html", html)
     return ReportFiles(
