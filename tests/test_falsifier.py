@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import formatspan
+from formatspan.backends.scripted import CAPABILITIES
 from formatspan.errors import RunError, StudyError
 from formatspan.falsifier.asking import outlook
 from formatspan.falsifier.command import falsify
@@ -178,3 +181,60 @@ def test_a_store_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path: Pa
     assert "likelihood" in falsify(tmp_path / "r").absent
     found = falsify(tmp_path / "r", ask=True, arms=["likelihood"])
     assert found.arms.filter(arm="likelihood")["tasks"].to_list() == [2]
+
+
+class Heard:
+    """Keeps what a run says."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def progress(self, model: str, progress: object) -> None:
+        """Nothing."""
+
+
+def test_wrappers_that_cannot_be_held_keep_their_free_replies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_json = replace(CAPABILITIES, constraints=frozenset({"json_schema"}))
+    monkeypatch.setattr("formatspan.backends.scripted.CAPABILITIES", only_json)
+    formatspan.run(study(COMPLIANCE, examples=40), out=tmp_path / "r")
+    heard = Heard()
+    found = falsify(tmp_path / "r", ask=True, arms=["constrained"], listener=heard)
+    left = "plain, structured, structured_delim, deliberate"
+    assert f"model script: cannot constrain under {left}; asked freely there" in heard.lines
+    row = found.arms.filter(arm="constrained").to_dicts()[0]
+    assert row["finding"] == "collapsed"
+    assert row["note"] == f"free replies stand in for {left}, which were not held"
+    with Store.read(tmp_path / "r" / "run.sqlite") as store:
+        asked = store.connection.execute(
+            "SELECT DISTINCT wrapper FROM points WHERE mode = 'constrained'"
+        ).fetchall()
+    assert asked == [("json",)]
+
+
+def test_constrained_replies_that_are_cut_off_are_counted(tmp_path: Path) -> None:
+    formatspan.run(
+        study(COMPLIANCE, examples=20, max_tokens=6, tasks=["demo_choice"]), out=tmp_path / "r"
+    )
+    found = falsify(tmp_path / "r", ask=True, arms=["constrained"])
+    note = found.arms.filter(arm="constrained")["note"][0]
+    # '{"answer": "C"}' takes nine pieces and an end token, "The options differ.\n…" more than six.
+    match = re.search(r"(\d+) of 100 constrained replies are not the contract \((\d+) of", note)
+    assert match is not None
+    assert match[1] == match[2], "each is explained by the cap"
+    assert int(match[1]) >= 20
+
+
+def test_a_model_that_cannot_be_opened_does_not_hide_the_rest(tmp_path: Path) -> None:
+    formatspan.run(study(COMPLIANCE, examples=10), out=tmp_path / "r")
+    with Store.create(tmp_path / "r" / "run.sqlite") as store, store.transaction():
+        kept = Study.model_validate_json(store.meta("study") or "")
+        entry = kept.models[0].model_copy(update={"model": "local:/no/such.gguf", "extra_body": {}})
+        store.put_meta("study", kept.model_copy(update={"models": (entry,)}).model_dump_json())
+    found = falsify(tmp_path / "r", ask=True)
+    assert "does not exist" in found.absent["constrained"]
+    assert found.arms.filter(arm="lenient")["tasks"].to_list() == [3]

@@ -17,10 +17,10 @@ FLOOR = 0.5
 """An arm with less than this share of the reference's accuracy has a span because it is low."""
 
 _HOW = {
-    "constrained": "Held to the format by a constrained decoder",
-    "lenient": "Read leniently",
-    "partial credit": "With unread replies credited with chance",
-    "likelihood": "By the likelihood of the options, which needs no parsing",
+    "constrained": "Held to the format by a constrained decoder,",
+    "lenient": "Read leniently,",
+    "partial credit": "With unread replies credited with chance,",
+    "likelihood": "By the likelihood of the options, which needs no parsing,",
 }
 """Arms that a sentence speaks of, the strongest first; the others stand in the table."""
 
@@ -42,7 +42,15 @@ class Told(NamedTuple):
     model: str
     finding: str
     """The constrained arm's, the one that settles it; else the word for what is missing."""
-    text: str
+    opening: str
+    """How large the span is."""
+    arms: tuple[str, ...] = ()
+    """A sentence an arm."""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return " ".join((self.opening, *self.arms))
 
 
 def told(found: Falsification) -> list[Told]:
@@ -68,7 +76,7 @@ def _told(model: str, arms: Mapping[str, Row], absent: Mapping[str, str]) -> Tol
         why = absent.get("constrained", "not chosen")
         parts.append(f"What a constrained decoder leaves of it is not known ({one_line(why)}).")
     settled = arms.get("constrained", Row())["finding"]
-    return Told(name, settled or "not settled", " ".join([opening, *filter(None, parts)]))
+    return Told(name, settled or "not settled", opening, tuple(filter(None, parts)))
 
 
 def _span(row: Row) -> str:

@@ -60,7 +60,8 @@ _SHORT = ("tasks", "FSI by scoring alone", "note")
 def print_falsification(found: Falsification, console: Console) -> None:
     """The sentences, then arms, relations and repair policies."""
     for said in told(found):
-        console.print(plain(said.text), markup=False, highlight=False)
+        for line in (said.opening, *(f"- {sentence}" for sentence in said.arms)):
+            console.print(plain(line), markup=False, highlight=False)
         console.print()
     tables = {table.name: table for table in FALSIFIER_TABLES}
     rows = rows_of(found, "arms")
