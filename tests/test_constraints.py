@@ -58,7 +58,7 @@ def test_a_decoder_gets_the_first_form_that_it_takes() -> None:
 
     def held(contract: Contract, *supported: str) -> str | None:
         found = held_by(contract, space, supported)
-        return found and found.type
+        return None if found is None else found.type
 
     assert held(json_, "json_schema", "regex", "grammar") == "regex"
     assert held(json_, "json_schema", "grammar") == "grammar"
@@ -113,7 +113,7 @@ def _as_pattern(text: str) -> str:
 
     def part(token: str) -> str:
         if token.startswith('"'):
-            return re.escape(json.loads(token))
+            return re.escape(str(json.loads(token)))
         if token[0] in "[{()|?+*":
             return token
         return pattern(token)
