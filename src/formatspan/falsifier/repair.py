@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import json_repair
 
@@ -170,30 +170,41 @@ def policies(store: Store, tables: Tables) -> list[dict[str, Any]]:
     seconds = {(a.model, a.task, a.example_id, a.wrapper, a.seed): a for a in asked_again(store)}
     if not seconds:
         return []
-    outcomes: list[dict[str, Any]] = []
+    outcomes: list[Outcome] = []
     for first in first_replies(store, tables.study):
         outcomes += _outcomes(first, seconds.get(first.place))
     frame = _with_costs(outcomes, tables)
     return _summed(frame, tables)
 
 
-def _outcomes(first: FirstReply, second: Again | None) -> Iterator[dict[str, Any]]:
+class Outcome(NamedTuple):
+    """What one policy makes of one reply."""
+
+    model: str
+    task: str
+    example: str
+    wrapper: str
+    seed: int
+    policy: str
+    parsed: bool
+    correct: bool
+    more: int
+    """Further requests."""
+    more_tokens: int
+    more_cost: float
+
+
+def _outcomes(first: FirstReply, second: Again | None) -> Iterator[Outcome]:
     """What each policy makes of one reply."""
-    for policy, read in (
-        ("none", first.score),
-        ("json-repair", _after_mending(first)),
-        ("ask again", _after_asking(first, second)),
-    ):
-        asked_more = policy == "ask again" and second is not None and second.text is not None
-        yield {
-            **dict(zip(("model", "task", "example", "wrapper", "seed"), first.place, strict=True)),
-            "policy": policy,
-            "parsed": read.parsed,
-            "correct": read.correct,
-            "more": int(asked_more),
-            "more_tokens": _tokens(second) if asked_more else 0,
-            "more_cost": (second.cost or 0.0) if asked_more and second else 0.0,
-        }
+    none, mended_ = first.score, _after_mending(first)
+    yield Outcome(*first.place, "none", none.parsed, none.correct, 0, 0, 0.0)
+    yield Outcome(*first.place, "json-repair", mended_.parsed, mended_.correct, 0, 0, 0.0)
+    if second is None or second.text is None:
+        yield Outcome(*first.place, "ask again", none.parsed, none.correct, 0, 0, 0.0)
+        return
+    read = _after_asking(first, second.text, second.finish_reason)
+    spent = _tokens(second), second.cost or 0.0
+    yield Outcome(*first.place, "ask again", read.parsed, read.correct, 1, *spent)
 
 
 def _after_mending(first: FirstReply) -> Score:
@@ -203,17 +214,15 @@ def _after_mending(first: FirstReply) -> Score:
     return first.score if text is None else _read(text, "stop", first.asked)
 
 
-def _after_asking(first: FirstReply, second: Again | None) -> Score:
-    if first.score.parsed or second is None or second.text is None:
-        return first.score
-    return _read(second.text, second.finish_reason, first.asked)
+def _after_asking(first: FirstReply, text: str, finish_reason: str | None) -> Score:
+    return first.score if first.score.parsed else _read(text, finish_reason, first.asked)
 
 
-def _tokens(second: Again | None) -> int:
-    return (second.prompt_tokens or 0) + (second.completion_tokens or 0) if second else 0
+def _tokens(second: Again) -> int:
+    return (second.prompt_tokens or 0) + (second.completion_tokens or 0)
 
 
-def _with_costs(outcomes: list[dict[str, Any]], tables: Tables) -> pl.DataFrame:
+def _with_costs(outcomes: Sequence[Outcome], tables: Tables) -> pl.DataFrame:
     """The outcomes with the first request's tokens and cost; constrained replies beside them."""
     import polars as pl
 
@@ -233,8 +242,16 @@ def _with_costs(outcomes: list[dict[str, Any]], tables: Tables) -> pl.DataFrame:
         policy=pl.lit("constrained"),
         more=pl.lit(0, pl.Int64), more_tokens=pl.lit(0, pl.Int64), more_cost=pl.lit(0.0),
     )  # fmt: skip
-    made = pl.DataFrame(outcomes, infer_schema_length=None).join(free, on=list(keys), how="inner")
-    return pl.concat([made, held.select(made.columns)])
+    made = pl.DataFrame(outcomes, schema=list(Outcome._fields), orient="row")
+    made = made.join(free, on=list(keys), how="inner")
+    return pl.concat([made, _whole(held, free).select(made.columns)])
+
+
+def _whole(held: pl.DataFrame, free: pl.DataFrame) -> pl.DataFrame:
+    """Constrained replies of the cells that have one for every free reply: equals to compare."""
+    counts = [f.group_by("model", "task", "wrapper").len() for f in (held, free)]
+    same = counts[0].join(counts[1], on=["model", "task", "wrapper", "len"])
+    return held.join(same, on=["model", "task", "wrapper"], how="semi")
 
 
 def _summed(frame: pl.DataFrame, tables: Tables) -> list[dict[str, Any]]:
@@ -250,7 +267,9 @@ def _summed(frame: pl.DataFrame, tables: Tables) -> list[dict[str, Any]]:
     sums = [pl.col("accuracy", "parseability").mean(),
             pl.col("replies", "more", "tokens", "dollars").sum()]  # fmt: skip
     each = by_task.group_by("model", "policy", "wrapper").agg(sums)
-    whole = by_task.group_by("model", "policy").agg(sums).with_columns(wrapper=pl.lit(None))
+    cells = pl.len().over("model", "policy")
+    complete = by_task.filter(cells == cells.max().over("model"))
+    whole = complete.group_by("model", "policy").agg(sums).with_columns(wrapper=pl.lit(None))
     span = by_task.group_by("model", "policy", "task").agg(
         fsi=pl.col("accuracy").max() - pl.col("accuracy").min(),
         psi=pl.col("parseability").max() - pl.col("parseability").min(),

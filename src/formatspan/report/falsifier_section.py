@@ -16,6 +16,7 @@ from formatspan.report.falsifier import (
     totals,
 )
 from formatspan.report.figures.table import Drawn, Figure, drawing
+from formatspan.report.length import length_sentence
 from formatspan.report.tables import Table, to_csv, to_latex, to_markdown
 from formatspan.report.view import Row, View
 
@@ -43,6 +44,8 @@ class Section(NamedTuple):
     tables: list[Shown]
     absent: list[str]
     """A line for each reason why arms are not there."""
+    lengths: list[str]
+    """At which length cap the conclusion changes, a sentence a model."""
 
 
 def section(found: Falsification, view: View) -> Section:
@@ -66,8 +69,19 @@ def section(found: Falsification, view: View) -> Section:
     )
     spec = drawing()(figure.name, frame, view) if len(frame) else None
     return Section(
-        told(found), Drawn(figure, frame, spec), _tables(found), list(left_out(found.absent))
+        told(found),
+        Drawn(figure, frame, spec),
+        _tables(found),
+        list(left_out(found.absent)),
+        _lengths(view),
     )
+
+
+def _lengths(view: View) -> list[str]:
+    """What the analysis knows of smaller caps."""
+    means = ((m, [c for c in view.of(m, "caps") if c["task"] is None]) for m in view.models)
+    said = (length_sentence(model.label, curve) for model, curve in means)
+    return [sentence for sentence in said if sentence]
 
 
 def _over(frame: pl.DataFrame) -> str:
