@@ -23,6 +23,7 @@ from formatspan.store import Pending, Store
 from formatspan.study import ModelEntry, Study
 from formatspan.table import Asked, asked_of
 
+WINDOW_S = 10
 CANNOT_CONSTRAIN = "no model of this run can be constrained"
 CANNOT_SCORE = "no model of this run scores a given reply"
 
@@ -34,7 +35,7 @@ class Price(NamedTuple):
     model: str
     requests: int
     seconds: float | None
-    """By the latency of the model's replies so far; None without any."""
+    """By the pace of the model's replies so far; None without any."""
     dollars: float | None
     """By the mean cost of its replies so far; None where that is unknown."""
 
@@ -121,18 +122,15 @@ def _prices(
 
 
 def _priced(store: Store, arm: str, model: Able, requests: int) -> Price:
-    latency, cost = store.connection.execute(
-        "SELECT avg(g.latency_s), avg(g.cost) FROM points p JOIN generations g USING (request_id) "
-        "WHERE p.model = ? AND p.copy_of IS NULL",
+    # Windows of ten seconds in which anything was asked: pauses of the run do not count.
+    replies, windows, cost = store.connection.execute(
+        "SELECT count(*), count(DISTINCT substr(g.started_at, 1, 18)), avg(g.cost) FROM points p "
+        "JOIN generations g USING (request_id) WHERE p.model = ? AND p.copy_of IS NULL",
         (model.entry.name,),
     ).fetchone()
-    abreast = max(1, min(width(model.open, model.backend), requests))
+    seconds = requests * windows * WINDOW_S / replies if replies else None
     return Price(
-        arm,
-        model.entry.name,
-        requests,
-        None if latency is None else requests * latency / abreast,
-        None if cost is None else requests * cost,
+        arm, model.entry.name, requests, seconds, None if cost is None else requests * cost
     )
 
 
