@@ -18,10 +18,12 @@ from formatspan.backends.chat_constraint import (
 from formatspan.backends.chat_request import chat_body
 from formatspan.constraints import forms, grammar, held_by
 from formatspan.contracts import AnswerSpace, Contract, answers, reply
-from formatspan.errors import BackendError, StudyError
+from formatspan.errors import BackendError, RunError, StudyError
+from formatspan.grid import OpenModel, request_for
+from formatspan.growth import merge
 from formatspan.planning import open_models
-from formatspan.records import Constraint, Message, Request, Sampling
-from formatspan.study import Study
+from formatspan.records import Constraint, Message, Mode, Prompt, Request, Sampling
+from formatspan.study import ModelEntry, Study
 
 CONTRACTS = {
     "plain": Contract("plain"),
@@ -183,6 +185,30 @@ def test_the_body_holds_the_constraint_and_the_same_messages() -> None:
     body = chat_body(spec, held)
     assert body.pop("structured_outputs") == {"regex": "(?:A|B)"}
     assert body == chat_body(spec, free)
+
+
+def test_how_a_server_is_told_may_be_stated_later_but_not_changed() -> None:
+    def study(**keys: Any) -> Study:  # noqa: ANN401 - keys vary
+        return Study.build({"models": [{"model": "openai:m", **keys}], "tasks": ["boolq"]})
+
+    silent, stated = study(), study(constrain="vllm")
+    assert merge(silent, stated).models[0].constrain == "vllm"
+    with pytest.raises(RunError, match=r"models\[m\].constrain"):
+        merge(stated, study(constrain="sglang"))
+
+
+def test_constrained_requests_differ_by_how_the_server_is_told() -> None:
+    def ids(mode: Mode, **keys: Any) -> str:  # noqa: ANN401 - keys vary
+        entry = ModelEntry(model="openai:m", **keys)
+        types = constraint_types(entry.constrain) or constraint_types("vllm")
+        model = OpenModel(entry, "endpoint", None, "", False, types)
+        study = Study(models=(entry,), tasks=({"name": "boolq"},))  # type: ignore[arg-type]
+        prompt = Prompt("boolq", "1", "plain", (Message("user", "Q"),), 1, 0)
+        asked = CONTRACTS["plain"], SPACES["boolean"]
+        return request_for(study, model, prompt, asked, mode, 0).id
+
+    assert ids("free") == ids("free", constrain="vllm")
+    assert ids("constrained") != ids("constrained", constrain="vllm")
 
 
 def test_a_model_that_cannot_be_constrained_is_named_beforehand() -> None:

@@ -196,7 +196,8 @@ class _Build:
         if request.id != point.request_id:
             raise RunError(
                 f"request of task {point.task!r}, example {point.example_id!r}: its content is "
-                "not what was planned; the store was made by another version: use --fresh"
+                "not what was planned; the store was made by another version, or the model's "
+                "'constrain' was stated since: use --fresh"
             )
         return Job(request, told)
 

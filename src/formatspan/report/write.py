@@ -75,7 +75,8 @@ def write_report(
     _make(out)
     write_text(out / "analysis.json", analysis.to_json() + "\n")
     tables = write_tables(view, out / "tables")
-    if tested:
+    if tested and falsified:
+        write_text(out / "falsifier.json", falsified.to_json() + "\n")
         tables += write_section(tested, out / "tables")
         drawings = [*drawings, tested.figure]
     drawings_written = write_figures(drawings, out / "figures") if figures else []
