@@ -188,12 +188,14 @@ class Heard:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.queues: set[str] = set()
 
     def say(self, text: str) -> None:
         self.lines.append(text)
 
     def progress(self, model: str, progress: object) -> None:
-        """Nothing."""
+        """Which queue moved."""
+        self.queues.add(model)
 
 
 def test_wrappers_that_cannot_be_held_keep_their_free_replies(
@@ -206,6 +208,7 @@ def test_wrappers_that_cannot_be_held_keep_their_free_replies(
     found = falsify(tmp_path / "r", ask=True, arms=["constrained"], listener=heard)
     left = "plain, structured, structured_delim, deliberate"
     assert f"model script: cannot constrain under {left}; asked freely there" in heard.lines
+    assert heard.queues == {"script, constrained"}
     row = found.arms.filter(arm="constrained").to_dicts()[0]
     assert row["finding"] == "collapsed"
     assert row["note"] == f"free replies stand in for {left}, which were not held"

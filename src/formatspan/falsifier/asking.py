@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from formatspan.folder import RunFolder
 from formatspan.grid import OpenModel, unheld
 from formatspan.planning import described
 from formatspan.records import Request
-from formatspan.runner import Job, Lane, Runner
+from formatspan.runner import Job, Lane, Progress, Runner
 from formatspan.session import Listener, ask, run, width
 from formatspan.store import Pending, Store
 from formatspan.study import ModelEntry, Study
@@ -184,16 +185,33 @@ def ask_for(
     named = {price.arm: [p.model for p in prices if p.arm == price.arm] for price in prices}
     for arm, models in named.items():
         listener.say(f"{arm}: asking {', '.join(models)}")
+        phase = Phase(listener, arm)
         if arm in ("constrained", "the run itself"):
-            done = run(_grown(folder, arm, models), out=path, data_dir=data_dir, listener=listener)
+            done = run(_grown(folder, arm, models), out=path, data_dir=data_dir, listener=phase)
             stopped, interrupted = done.stopped, done.interrupted
         else:
-            stopped, interrupted = _ask_further(folder, arm, models, listener)
+            stopped, interrupted = _ask_further(folder, arm, models, phase)
         for model, reason in stopped.items():
             listener.say(f"{arm}: {model} was left off: {reason}")
         if interrupted:
             return False
     return True
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A listener that hears of each arm by itself: paces and bars do not run together."""
+
+    listener: Listener
+    arm: str
+
+    def say(self, text: str) -> None:
+        """One line about what happens now."""
+        self.listener.say(text)
+
+    def progress(self, model: str, progress: Progress) -> None:
+        """A model's queue moved on."""
+        self.listener.progress(f"{model}, {self.arm}", progress)
 
 
 def _grown(folder: RunFolder, arm: str, models: Sequence[str]) -> Study:
