@@ -188,6 +188,42 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert not Path("runs").exists(), "a command that cannot run leaves nothing behind"
 
 
+def test_falsify_leaves_out_what_nobody_agreed_to(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formatspan.falsifier.compare.RESAMPLES", 200)
+    _call(capsys, monkeypatch, "run", str(study))
+    monkeypatch.setattr(sys, "argv", ["formatspan", "falsify", "runs/mine"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert not left.value.code
+    assert "constrained, comply.json=0.2: 25 requests" in err
+    assert "left out; --yes asks for them" in err
+    assert "left out: constrained, likelihood, likelihood by bytes: not asked yet" in out
+    assert "partial" in out
+    assert "\x1b" not in out + err
+
+
+def test_falsify_runs_a_study_and_asks_what_is_missing(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formatspan.falsifier.compare.RESAMPLES", 200)
+    code, _, err = _call(capsys, monkeypatch, "falsify", str(study))
+    assert code == 2
+    assert "no run yet: formatspan run" in err
+    args = ("falsify", str(study), "--yes", "--repair", "--json", "--arms", "lenient,constrained")
+    code, out, err = _call(capsys, monkeypatch, *args)
+    assert code == 0
+    found = json.loads(out)
+    assert [row["arm"] for row in found["arms"]] == ["normalized", "lenient", "constrained"]
+    assert found["absent"] == {}
+    assert {row["policy"] for row in found["policies"]} >= {"none", "ask again", "constrained"}
+    code, out, err = _call(capsys, monkeypatch, "falsify", "runs/mine", "--arms", "kind")
+    assert code == 2
+    assert err.startswith("error: arm 'kind': expected normalized, paper, strict")
+
+
 def test_every_command_has_help_and_stands_in_the_docs() -> None:
     docs = (ROOT / "README.md").read_text(encoding="utf-8")
     for command in app.registered_commands:

@@ -232,11 +232,39 @@ async def test_an_unreadable_constraint_harms_no_other(local: LocalBackend) -> N
     assert "parenthesis" in refused.message and not refused.fatal
 
 
-@pytest.mark.parametrize("kind", ["likelihood"])
-async def test_other_requests_are_refused(local: LocalBackend, kind: Any) -> None:  # noqa: ANN401
-    reply = await local.generate(replace(ask("Hi"), kind=kind))
-    assert isinstance(reply, Failure)
-    assert reply.kind is FailureKind.REFUSED_PARAMETERS
+def scoring(question: str, answer: str) -> Request:
+    messages = (Message("user", question), Message("assistant", answer))
+    sampling = Sampling(max_tokens=0)
+    return Request(f"{question}/{answer}", MODEL, "", messages, sampling, 0, kind="likelihood")
+
+
+async def test_a_reply_is_scored_as_likely_as_it_was_when_it_was_written(
+    local: LocalBackend,
+) -> None:
+    written = await all_of(local, [ask(question, max_tokens=6) for question in QUESTIONS])
+    whole = [g for g in written if g.finish_reason == "length"]
+    assert len(whole) > 2
+    pairs = [(g.request_id.partition("/")[0], g) for g in whole]
+    again = await all_of(local, [scoring(question, g.text) for question, g in pairs])
+    same = [
+        (scored.logprobs, g.logprobs)
+        for scored, (_, g) in zip(again, pairs, strict=True)
+        if scored.token_ids == g.token_ids
+    ]
+    assert len(same) > 2, "most texts are encoded as they were written"
+    for scored, g in same:
+        assert scored == pytest.approx(g, abs=0.05)
+    assert all(reply.text == "" and reply.completion_tokens for reply in again)
+
+
+async def test_scores_do_not_depend_on_company(local: LocalBackend) -> None:
+    requests = [scoring(QUESTIONS[2], answer) for answer in ("yes", "no", '{"answer": true}')]
+    together = await all_of(local, [*requests, *requests])
+    alone = [(await all_of(local, [request]))[0] for request in requests]
+    for found in (together[:3], together[3:]):
+        for one, other in zip(found, alone, strict=True):
+            assert one.logprobs == pytest.approx(other.logprobs, abs=0.05)
+    assert all(p <= 0 for reply in alone for p in reply.logprobs or ())
 
 
 async def test_context_overflow(local: LocalBackend) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -230,6 +231,32 @@ async def test_uncoached_request_is_a_failure_and_lessons_are_forgotten() -> Non
     made = await model.generate(make_request())
     assert isinstance(made, Failure)
     assert made.kind is FailureKind.INTERNAL
+
+
+async def test_asked_again_it_complies_as_often_as_its_script_says() -> None:
+    model = open_scripted(spec("scripted:comply=0,break=silence", repair={"json": 0.5}))
+    again = [replace(make_request("json", i), parent="first") for i in range(200)]
+    texts = [await text_of(model, request) for request in again]
+    assert sum(text == '{"answer": "C"}' for text in texts) / 200 == pytest.approx(0.5, abs=0.1)
+    first = await text_of(model, make_request("json", 0))
+    assert first != '{"answer": "C"}'
+
+
+@pytest.mark.parametrize("wrapper", CONTRACTS)
+async def test_the_meant_answer_is_likeliest(wrapper: str) -> None:
+    model = open_scripted(spec(accuracy=0.5))
+    taught = lesson(wrapper)
+    scores = {}
+    for label in SPACE.labels:
+        asked = make_request(wrapper)
+        said = Message("assistant", reply(taught.contract, SPACE, label))
+        request = replace(asked, messages=(*asked.messages, said), kind="likelihood")
+        made = await ask(model, request, taught)
+        assert isinstance(made, Generation) and made.logprobs is not None
+        assert made.text == ""
+        scores[label] = sum(made.logprobs)
+    likeliest = max(scores, key=lambda label: scores[label])
+    assert reply(taught.contract, SPACE, likeliest) in await text_of(model, make_request(wrapper))
 
 
 async def test_length_cap_and_stop_texts() -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         WrapperError,
     )
     from formatspan.extraction import extract
+    from formatspan.falsifier.command import falsify
+    from formatspan.falsifier.result import Falsification
     from formatspan.folder import Run
     from formatspan.imported import analyze_table
     from formatspan.planner import plan
@@ -42,6 +44,7 @@ __all__ = [
     "Contract",
     "DataError",
     "Extraction",
+    "Falsification",
     "FormatspanError",
     "Generation",
     "Plan",
@@ -58,6 +61,7 @@ __all__ = [
     "analyze_table",
     "compare",
     "extract",
+    "falsify",
     "plan",
     "run",
 ]
@@ -78,6 +82,8 @@ _HOMES = {
         "WrapperError",
     ),
     "extraction": ("extract",),
+    "falsifier.command": ("falsify",),
+    "falsifier.result": ("Falsification",),
     "folder": ("Run",),
     "imported": ("analyze_table",),
     "planner": ("plan",),

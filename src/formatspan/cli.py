@@ -328,6 +328,7 @@ def report(
     figures: Annotated[bool, typer.Option(help="Also write SVG, PNG and PDF files.")] = True,
 ) -> None:
     """Write a page to look at, figures, tables and analysis.json of a run."""
+    from formatspan.falsifier.command import falsify as falsify_run
     from formatspan.folder import RunFolder
     from formatspan.imported import is_table
     from formatspan.paths import writable_folder
@@ -341,8 +342,14 @@ def report(
         Store.read(store).close()  # no folder is made where there is no run
     writable_folder(target, "--out")
     analysis = _analysis(run, level, full=True)
+    testable = not imported and "free" in analysis.study.decoding
     files = write_report(
-        analysis, None if imported else store, target, replies=most, figures=figures
+        analysis,
+        None if imported else store,
+        target,
+        replies=most,
+        figures=figures,
+        falsified=falsify_run(run) if testable else None,
     )
     typer.echo(f"{files.page}")
 
@@ -381,6 +388,47 @@ def compare(
         worse = found.worse(fail_if_worse)
         print_worse(worse, fail_if_worse, _console(stderr=True))
         raise typer.Exit(1 if worse else 0)
+
+
+@app.command()
+def falsify(
+    run: Annotated[
+        Path, typer.Argument(help="The run's folder, or its study file.", metavar="RUN|STUDY")
+    ],
+    arms: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="paper, strict, lenient, partial credit, constrained, likelihood, likelihood by "
+            "bytes; repeat or separate by commas. All by default."
+        ),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Also ask again where a reply could not be read.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask for missing arms without a question.")
+    ] = False,
+    data: Data = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder, for a study file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell whether the span survives a kinder reader, a constrained decoder, no parsing at all."""
+    from formatspan.falsifier.command import falsify as falsify_run
+    from formatspan.falsifier.command import run_of
+    from formatspan.progress import Shown
+    from formatspan.report.falsifier_terminal import Consent, print_falsification
+
+    chosen = _lists(arms=arms).get("arms")
+    with Shown(_console(stderr=True)) as shown:
+        consent = Consent(shown, yes=yes)
+        folder = run_of(run, out, consent, data, shown)
+        found = falsify_run(
+            folder, arms=chosen, ask=consent, again=repair, data_dir=data, listener=shown
+        )
+    if as_json:
+        sys.stdout.write(found.to_json() + "\n")
+    else:
+        print_falsification(found, _console())
 
 
 @app.command()

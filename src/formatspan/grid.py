@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from formatspan.backends.base import ConstraintType, Lesson, Tokenizer
-from formatspan.contracts import Answers, AnswerSpace, Contract, constraint
+from formatspan.constraints import held_by
+from formatspan.contracts import Answers, AnswerSpace, Contract
 from formatspan.records import (
     Example,
     Mode,
@@ -204,6 +205,8 @@ class TaskGrid:
         asked = wrapper.contract.asking(task.answers), space_of(task, example)
         copied = model.copies and self.study.temperature == 0
         for mode in self.study.decoding:
+            if mode == "constrained" and held_by(*asked, model.constraints) is None:
+                continue  # said beforehand, see `unheld`
             first: str | None = None
             for seed in range(self.study.seeds):
                 request = request_for(self.study, model, prompt, asked, mode, seed)
@@ -256,12 +259,15 @@ def request_for(
     seed: int,
 ) -> Request:
     """The request that asks ``prompt`` of ``model``; its id is a hash of its content."""
-    held = constraint(*asked) if mode == "constrained" else None
+    held = held_by(*asked, model.constraints) if mode == "constrained" else None
+    endpoint = model.endpoint
+    if held and model.entry.constrain:  # the same constraint, written otherwise
+        endpoint = content_hash([endpoint, model.entry.constrain])
     return identified(
         Request(
             id="",
             model=model.entry.model,
-            endpoint=model.endpoint,
+            endpoint=endpoint,
             messages=(*study.system(model.entry), *prompt.messages),
             sampling=study.sampling(model.entry),
             seed=seed,
@@ -312,6 +318,19 @@ def lesson(prompt: Prompt, wrapper: Wrapper, answers: Answers, example: Example)
 
 def _chunks(examples: Sequence[Example], size: int) -> Iterator[Sequence[Example]]:
     return (examples[i : i + size] for i in range(0, len(examples), size))
+
+
+def unheld(study: Study, tasks: Sequence[Answers], model: OpenModel) -> list[str]:
+    """Wrappers under which a model cannot be held to the contract on some task."""
+    if "constrained" not in study.decoding:
+        return []
+    wrappers = [entry.build() for entry in study.wrappers]
+    return [w.name for w in wrappers if any(not _holds(model, w, task) for task in tasks)]
+
+
+def _holds(model: OpenModel, wrapper: Wrapper, task: Answers) -> bool:
+    space = AnswerSpace.of_options(task.kind, ("one", "two") if task.kind == "choice" else ())
+    return held_by(wrapper.contract.asking(task), space, model.constraints) is not None
 
 
 def padding_unit(study: Study) -> Unit:

@@ -21,6 +21,8 @@ FREE = ("name", "level", "matched_threshold")
 """Study keys that shape no reply."""
 FREE_IN_ENTRY = ("api_key_env", "price", "family", "size_b", "concurrency")
 """Keys of an entry that shape no reply."""
+ADDABLE_IN_ENTRY = ("constrain",)
+"""Keys of an entry that may be stated where they were not: free replies do not depend on them."""
 
 
 class _Named(Protocol):
@@ -75,7 +77,8 @@ def _changed_entries(key: str, old: Study, new: Study) -> list[str]:
 
 def _changed_fields(old: BaseModel, new: BaseModel) -> list[str]:
     fields = [f for f in type(old).model_fields if f not in FREE_IN_ENTRY]
-    return [f for f in fields if getattr(old, f) != getattr(new, f)]
+    changed = [f for f in fields if getattr(old, f) != getattr(new, f)]
+    return [f for f in changed if f not in ADDABLE_IN_ENTRY or getattr(old, f) is not None]
 
 
 def _union(old: Sequence[_Named], new: Sequence[_Named]) -> tuple[_Named, ...]:

@@ -11,7 +11,15 @@ from typing import Any
 from formatspan.backends.base import Backend
 from formatspan.backends.table import open_backend
 from formatspan.errors import BackendError, RunError, StudyError
-from formatspan.grid import Budgets, OpenModel, Planned, TaskGrid, endpoint_hash, padding_unit
+from formatspan.grid import (
+    Budgets,
+    OpenModel,
+    Planned,
+    TaskGrid,
+    endpoint_hash,
+    padding_unit,
+    unheld,
+)
 from formatspan.records import Prompt
 from formatspan.store import Store
 from formatspan.study import Budget, ModelEntry, Study, TaskEntry
@@ -44,12 +52,26 @@ def open_models(study: Study) -> dict[str, Backend]:
         BackendError: A model cannot be used as described or cannot do what the study wants.
     """
     backends = {entry.name: open_backend(entry.spec()) for entry in study.models}
-    for entry in study.models:
-        if "constrained" in study.decoding and not backends[entry.name].capabilities.constraints:
+    if "constrained" in study.decoding:
+        able = [name for name, b in backends.items() if b.capabilities.constraints]
+        if not able:
             raise BackendError(
-                f"model {entry.name!r} cannot be constrained: leave 'constrained' out of decoding"
+                f"model {study.models[0].name!r} cannot be constrained: leave 'constrained' out of "
+                "decoding, or say with the model's key 'constrain' how its server is told"
             )
     return backends
+
+
+def free_only(study: Study, tasks: Sequence[TaskData], models: Sequence[OpenModel]) -> list[str]:
+    """A line for each model that cannot be held to every contract of the study."""
+    lines = []
+    for model in models:
+        wrappers = unheld(study, [data.task.answers for data in tasks], model)
+        if wrappers:
+            every = len(wrappers) == len(study.wrappers)
+            where = "at all" if every else f"under {', '.join(wrappers)}"
+            lines.append(f"model {model.entry.name}: cannot constrain {where}; asked freely there")
+    return lines
 
 
 def described(study: Study, entry: ModelEntry, backend: Backend) -> OpenModel:

@@ -54,7 +54,19 @@ CREATE TABLE IF NOT EXISTS generations (
 """
 """Raw replies by request; the one table that a shared cache file holds too."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST + GENERATIONS,)
+_FURTHER = """
+CREATE TABLE further (
+    id INTEGER PRIMARY KEY, what TEXT NOT NULL,
+    model TEXT NOT NULL, task TEXT NOT NULL, example_id TEXT NOT NULL, wrapper TEXT NOT NULL,
+    seed INTEGER NOT NULL, item TEXT NOT NULL,
+    tokenizer TEXT NOT NULL, request_id TEXT NOT NULL, parent TEXT,
+    UNIQUE (what, model, task, example_id, wrapper, seed, item)
+);
+CREATE INDEX further_by_request ON further (request_id);
+"""
+"""Requests beside the grid: likelihoods of options, questions asked again."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST + GENERATIONS, _FURTHER)
 """Step ``i`` brings schema version ``i`` to ``i + 1``; never edited once released."""
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from formatspan._version import __version__
+from formatspan.asking import Listener, Silent, ask, width
 from formatspan.atomic import write_text
 from formatspan.backends.base import Backend
 from formatspan.batch_notes import check_batchable, open_batches, refuse_open
@@ -24,37 +22,14 @@ from formatspan.errors import FormatspanError, RunError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel, lesson, request_for
 from formatspan.growth import merge
-from formatspan.loops import run_to_end
-from formatspan.planning import described, load_tasks, open_models, write_plan
+from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
 from formatspan.price_lists import find_prices
 from formatspan.pricing import ModelPrice
 from formatspan.records import Example
-from formatspan.runner import Job, Lane, Progress, Runner
+from formatspan.runner import Job, Lane, Runner
 from formatspan.spending import check_priced, purse_for, take_shared
 from formatspan.store import Pending, Store, check_cache, check_store
 from formatspan.study import Study
-
-
-class Listener(Protocol):
-    """Hears how a run goes; all methods are called from one thread."""
-
-    def say(self, text: str) -> None:
-        """One line about what happens now."""
-        ...
-
-    def progress(self, model: str, progress: Progress) -> None:
-        """A model's queue moved on."""
-        ...
-
-
-class Silent:
-    """A listener that shows nothing."""
-
-    def say(self, text: str) -> None:
-        """Nothing."""
-
-    def progress(self, model: str, progress: Progress) -> None:
-        """Nothing."""
 
 
 def run(
@@ -197,15 +172,16 @@ class _Session:
         started = time.monotonic()
         purse = purse_for(self.store, money.limit, money.prices)
         heard = self.listener.progress
-        runner: Runner | Batcher = Runner(self.store, heard, purse)
+        loop: Runner | Batcher = Runner(self.store, heard, purse)
         if self.batch:
-            runner = Batcher(self.store, heard, self.listener.say, purse)
+            loop = Batcher(self.store, heard, self.listener.say, purse)
+        lanes = self._lanes(study, backends, models)
         try:
-            run_to_end(self._ask(runner, study, backends, models))
+            ask(lambda: self._work(loop, study, lanes), loop, backends, self.listener)
         finally:
             if cache:
                 self.store.give_to(cache)
-        return self._result(runner, shared, time.monotonic() - started)
+        return self._result(loop, shared, time.monotonic() - started)
 
     def _plan(
         self, study: Study, models: Mapping[str, OpenModel], backends: Mapping[str, Backend]
@@ -218,42 +194,33 @@ class _Session:
                 for note in data.notes:
                     self.listener.say(f"task {data.task.name}: {note}")
             opened = list(models.values())
+            for line in free_only(study, tasks, opened):
+                self.listener.say(line)
             write_plan(self.store, study, tasks, opened, facts, self.listener.say)
         else:
             write_plan(self.store, study, [], list(models.values()), facts)
         write_text(self.folder.study, _header() + study.to_yaml())
 
-    async def _ask(
-        self,
-        runner: Runner | Batcher,
-        study: Study,
-        backends: dict[str, Backend],
-        models: Mapping[str, OpenModel],
-    ) -> None:
+    def _lanes(
+        self, study: Study, backends: Mapping[str, Backend], models: Mapping[str, OpenModel]
+    ) -> dict[str, Lane]:
+        """The models that have something to ask, or batches to fetch."""
         builder = _Builder(study, self.store)
         batched = {b.model for b in open_batches(self.store)}
-        lanes = {
-            name: Lane(backend, builder.of(models[name], backend), _width(models[name], backend))
+        return {
+            name: Lane(backend, builder.of(models[name], backend), width(models[name], backend))
             for name, backend in backends.items()
             if self.store.pending(name, 0, 1) or name in batched
         }
-        try:
-            with _interruptible(runner, self.listener):
-                if isinstance(runner, Batcher):
-                    await runner.run(_batched(study, lanes))
-                    return
-                if self.check:
-                    asked = {name: backends[name] for name in lanes}
-                    self.refused = await glances(study, asked, self.listener.say, runner.purse)
-                await runner.run({n: lane for n, lane in lanes.items() if n not in self.refused})
-        except asyncio.CancelledError:
-            if not runner.interrupted:
-                raise
-        except BaseExceptionGroup as group:
-            raise _first(group) from None
-        finally:
-            for backend in backends.values():
-                await backend.aclose()
+
+    async def _work(self, loop: Runner | Batcher, study: Study, lanes: dict[str, Lane]) -> None:
+        if isinstance(loop, Batcher):
+            await loop.run(_batched(study, lanes))
+            return
+        if self.check:
+            asked = {name: lane.backend for name, lane in lanes.items()}
+            self.refused = await glances(study, asked, self.listener.say, loop.purse)
+        await loop.run({n: lane for n, lane in lanes.items() if n not in self.refused})
 
     def _result(self, runner: Runner | Batcher, shared: int, seconds: float) -> Run:
         counts = self.store.counts().values()
@@ -314,7 +281,8 @@ class _Build:
         if request.id != point.request_id:
             raise RunError(
                 f"request of task {point.task!r}, example {point.example_id!r}: its content is "
-                "not what was planned; the store was made by another version: use --fresh"
+                "not what was planned; the store was made by another version, or the model's "
+                "'constrain' was stated since: use --fresh"
             )
         return Job(request, told)
 
@@ -324,46 +292,7 @@ def _batched(study: Study, lanes: Mapping[str, Lane]) -> dict[str, BatchLane]:
     return {n: BatchLane(specs[n], lane.backend, lane.build) for n, lane in lanes.items()}
 
 
-def _width(model: OpenModel, backend: Backend) -> int:
-    return model.entry.concurrency or backend.capabilities.concurrency
-
-
 def _header() -> str:
     return (
         f"# The study of this run as resolved by formatspan {__version__}; it can be run again.\n"
     )
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error of a task group, out of its wrapping."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-@contextmanager
-def _interruptible(runner: Runner | Batcher, listener: Listener) -> Iterator[None]:
-    """Ctrl-C asks no more and waits a little; a second one gives up what is under way."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    asking = asyncio.current_task()
-
-    def interrupt() -> None:
-        if runner.interrupted and asking is not None:
-            asking.cancel()
-            return
-        listener.say("stopping: waiting for replies under way, Ctrl-C again to give them up")
-        runner.interrupt()
-
-    try:
-        loop.add_signal_handler(signal.SIGINT, interrupt)
-    except NotImplementedError:  # Windows: KeyboardInterrupt ends the session at once
-        yield
-        return
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)

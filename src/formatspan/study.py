@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from formatspan.backends.base import ModelSpec
+from formatspan.backends.base import Dialect, ModelSpec
 from formatspan.backends.table import canonical_address
 from formatspan.errors import BackendError, RunError, StudyError, WrapperError
 from formatspan.mistakes import explain, got, keys_of, near
@@ -88,6 +88,8 @@ class ModelEntry(_Entry):
     concurrency: Count | None = Field(default=None, le=10_000)
     provider: Routing | None = None
     """Whom a router, such as OpenRouter, may hand the requests to."""
+    constrain: Dialect | None = None
+    """How the endpoint wants constraints to be written; by default what its host is known for."""
 
     @field_validator("model")
     @classmethod
@@ -154,6 +156,7 @@ class ModelEntry(_Entry):
             revision=self.revision,
             concurrency=self.concurrency,
             price=self.price.model_dump() if self.price else None,
+            constrain=self.constrain,
         )
 
 

@@ -10,6 +10,8 @@ from formatspan.contracts import AnswerSpace, Contract
 from formatspan.records import Answer, Failure, Generation, Message, Request
 
 ConstraintType = Literal["json_schema", "regex", "grammar", "choice"]
+Dialect = Literal["response_format", "vllm", "vllm_guided", "llama_cpp", "sglang"]
+"""How a server of the OpenAI kind wants constraints to be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Capabilities:
     logprobs: bool = False
     constraints: frozenset[ConstraintType] = frozenset()
     """Constraint types the decoder can be held to; empty if it cannot constrain."""
+    likelihood: bool = False
+    """Scores a given reply: answers requests of kind ``likelihood``."""
     concurrency: int = 16
     """Requests in flight that suit this backend."""
     exclusive: bool = False
@@ -131,6 +135,8 @@ class ModelSpec:
     """Requests in flight; None takes the backend's own figure."""
     price: Mapping[str, float] | None = None
     """US dollars per million tokens: ``prompt``, ``completion``."""
+    constrain: Dialect | None = None
+    """How the endpoint wants constraints to be written, where that cannot be told."""
 
     @property
     def scheme(self) -> str:

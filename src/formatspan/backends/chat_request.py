@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from formatspan._version import __version__
 from formatspan.backends.base import ModelSpec
+from formatspan.backends.chat_constraint import constraint_fields, dialect_of
 from formatspan.backends.redaction import Secret
 from formatspan.errors import BackendError
 from formatspan.records import Request
@@ -46,6 +47,8 @@ def chat_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
         body["top_p"] = sampling.top_p
     if sampling.stop:
         body["stop"] = list(sampling.stop)
+    if request.constraint is not None and (dialect := dialect_of(spec)):
+        body |= constraint_fields(request.constraint, dialect)
     body |= spec.extra_body
     return {key: value for key, value in body.items() if value is not None}
 

@@ -22,6 +22,7 @@ from tenacity.wait import wait_random_exponential
 
 from formatspan._version import __version__
 from formatspan.backends.base import Capabilities, ModelSpec, Tokenizer
+from formatspan.backends.chat_constraint import constraint_types, dialect_of
 from formatspan.backends.chat_fault import Fault, clip
 from formatspan.backends.chat_reply import Reply, parse_reply
 from formatspan.backends.chat_request import chat_body, check_extra_body, endpoint, headers_of
@@ -111,8 +112,8 @@ class OpenAIChat:
 
     @property
     def capabilities(self) -> Capabilities:
-        """None that could be promised for every endpoint: a seed is sent, but may be ignored."""
-        return Capabilities()
+        """Constraints where the dialect is known; a seed is sent, but may be ignored."""
+        return Capabilities(constraints=constraint_types(dialect_of(self._spec)))
 
     def tokenizer(self) -> Tokenizer | None:
         """None: the endpoint's tokenizer is not at hand."""
@@ -131,7 +132,10 @@ class OpenAIChat:
 
     async def generate(self, request: Request) -> Generation | Failure:
         """Ask until a reply comes, a fault is final, or the attempts are used up."""
-        if request.constraint is not None or request.kind != "generate":
+        held = request.constraint
+        if request.kind != "generate" or (
+            held is not None and held.type not in self.capabilities.constraints
+        ):
             text = f"this backend cannot serve {request.mode} requests of kind {request.kind}"
             return _failure(request, Fault(FailureKind.INTERNAL, text, fatal=True), 0)
         ask = _Ask(request.id, json.dumps(chat_body(self._spec, request)).encode())

@@ -26,6 +26,8 @@ class Script:
     """Share of examples known. Examples known at a low rate are known at every higher one."""
     comply: Rates = field(default_factory=lambda: _PERFECT)
     """Share of replies in the asked form; the others break it."""
+    repair: Rates = field(default_factory=lambda: _PERFECT)
+    """Share of replies in the asked form when a question is asked again."""
     breaks: tuple[str, ...] = tuple(BREAKS)
     """How the others break it; names of `BREAKS`, each equally likely."""
     fail: Mapping[FailureKind, float] = field(default_factory=dict)
@@ -46,7 +48,12 @@ KEYS: dict[str, str] = {"break" if f.name == "breaks" else f.name: f.name for f 
 """Setting names as users write them, and the fields they set."""
 
 
-_RATED = {"accuracy": "default", "comply": "default", "fail": str(FailureKind.SERVER)}
+_RATED = {
+    "accuracy": "default",
+    "comply": "default",
+    "repair": "default",
+    "fail": str(FailureKind.SERVER),
+}
 """Settings with parts, and the part that a rate without a name is for."""
 
 
@@ -154,6 +161,7 @@ def _seed(key: str, value: object) -> int:
 _READERS: dict[str, Callable[[str, object], Any]] = {
     "accuracy": _rates,
     "comply": _rates,
+    "repair": _rates,
     "break": _breaks,
     "fail": _failures,
     "hang": _rate,

@@ -20,6 +20,7 @@ from formatspan._version import __version__
 from formatspan.backends.base import Capabilities, Lesson, ModelSpec
 from formatspan.backends.breaks import Intent, broken, other_answer
 from formatspan.backends.script import Script, read_script
+from formatspan.contracts import reply as reply_as_asked
 from formatspan.records import (
     Failure,
     FailureKind,
@@ -38,6 +39,7 @@ FATAL = frozenset({FailureKind.AUTH, FailureKind.QUOTA, FailureKind.NOT_FOUND})
 CAPABILITIES = Capabilities(
     deterministic=True,
     seed=True,
+    likelihood=True,
     constraints=frozenset({"json_schema", "regex", "grammar", "choice"}),
     concurrency=64,
 )
@@ -158,6 +160,8 @@ class ScriptedModel:
         kind = self._failing(draw("fail", lesson.wrapper, request.seed))
         if kind is not None:
             return _failure(request, kind, f"scripted failure: {kind}")
+        if request.kind == "likelihood":
+            return self._scored(request, lesson, draw)
         return self._answer(request, lesson, draw)
 
     async def aclose(self) -> None:
@@ -172,13 +176,12 @@ class ScriptedModel:
 
     def _answer(self, request: Request, lesson: Lesson, draw: _Draw) -> Generation:
         script, wrapper = self.script, lesson.wrapper
-        turn = int(draw("which") * 1_000_003)
-        other = other_answer(lesson.space, lesson.gold, turn)
-        known = draw("known") < script.rate(script.accuracy, wrapper)
-        answer, rival = (lesson.gold, other) if known else (other, lesson.gold)
-        intent = Intent(lesson.contract, lesson.space, answer, rival)
+        intent = self._intent(lesson, draw)
         text, cut = intent.strict, False
-        complies = draw("comply", wrapper) < script.rate(script.comply, wrapper)
+        if request.parent is None:
+            complies = draw("comply", wrapper) < script.rate(script.comply, wrapper)
+        else:
+            complies = draw("repair", wrapper) < script.rate(script.repair, wrapper)
         if not complies and request.mode == "free":
             turn = int(draw("break", wrapper) * 1_000_003)
             text, cut = broken(script.breaks, turn, intent)
@@ -186,6 +189,24 @@ class ScriptedModel:
         made = generation(request, text, cut=cut, latency_s=script.latency_s)
         cost = self._spec.cost(made.prompt_tokens, made.completion_tokens)
         return replace(made, cost=cost, cost_source=None if cost is None else "price")
+
+    def _intent(self, lesson: Lesson, draw: _Draw) -> Intent:
+        """What it means to answer: the right answer where it knows it."""
+        turn = int(draw("which") * 1_000_003)
+        other = other_answer(lesson.space, lesson.gold, turn)
+        known = draw("known") < self.script.rate(self.script.accuracy, lesson.wrapper)
+        answer, rival = (lesson.gold, other) if known else (other, lesson.gold)
+        return Intent(lesson.contract, lesson.space, answer, rival)
+
+    def _scored(self, request: Request, lesson: Lesson, draw: _Draw) -> Generation:
+        """A score: the answer that it means is likeliest, as a whole and by its bytes."""
+        intent = self._intent(lesson, draw)
+        text = request.messages[-1].content
+        meant = text == reply_as_asked(intent.contract, intent.space, intent.answer)
+        made = generation(replace(request, messages=request.messages[:-1]), text)
+        each = (-0.5 if meant else -2.0) * len(text.encode()) / len(pieces(text))
+        logprobs = (each,) * len(pieces(text))
+        return replace(made, text="", logprobs=logprobs, completion_tokens=len(logprobs))
 
 
 class _Draw:

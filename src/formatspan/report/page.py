@@ -23,6 +23,7 @@ from formatspan.report.advice import advice
 from formatspan.report.checklist import checklist
 from formatspan.report.escape import one_line, visible
 from formatspan.report.explorer import Explorer
+from formatspan.report.falsifier_section import Section
 from formatspan.report.figures.table import Drawn, missing_extra
 from formatspan.report.figures.theme import colours
 from formatspan.report.league import league
@@ -44,6 +45,7 @@ class Content(NamedTuple):
     provenance: Provenance
     explorer: Explorer
     figures: Sequence[Drawn]
+    falsifier: Section | None = None
 
 
 def page(content: Content) -> str:
@@ -52,7 +54,8 @@ def page(content: Content) -> str:
     Raises:
         BackendError: The extra ``report`` is not installed.
     """
-    shown = [f for f in content.figures if f.spec is not None]
+    falsified = [content.falsifier.figure] if content.falsifier else []
+    shown = [f for f in (*content.figures, *falsified) if f.spec is not None]
     scripts = {
         "vega": _vega() if shown else "",
         "figures": asset("figures.js"),
@@ -82,6 +85,7 @@ def _sections(content: Content) -> dict[str, Any]:
         "remarks": {f.figure.name: remarks(f.figure.name, view) for f in content.figures if f.spec},
         "tables": [(table, table.rows(view)) for table in TABLES],
         "explorer": content.explorer,
+        "falsifier": content.falsifier,
         "advice": advice(view),
         "checklist": checklist(view, found),
         "provenance": found,

@@ -10,6 +10,7 @@ from formatspan.errors import StorageError
 from formatspan.report.atomic import write_text
 from formatspan.report.costs import write_costs
 from formatspan.report.explorer import explorer
+from formatspan.report.falsifier_section import section, write_section
 from formatspan.report.figures.files import write_figures
 from formatspan.report.figures.table import drawn
 from formatspan.report.page import Content, page
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from formatspan.analysis import Analysis
+    from formatspan.falsifier.result import Falsification
     from formatspan.records import Level
 
 REPLIES = 3_000
@@ -50,6 +52,7 @@ def write_report(
     replies: int = REPLIES,
     figures: bool = True,
     table: pl.DataFrame | None = None,
+    falsified: Falsification | None = None,
 ) -> ReportFiles:
     """Write the report of an analysis.
 
@@ -60,6 +63,7 @@ def write_report(
         replies: How many replies the page embeds at most.
         figures: Whether figures are also written as SVG, PNG and PDF.
         table: The scored table behind the analysis, where it is at hand.
+        falsified: What the falsifier found; its section is left out without it.
 
     Raises:
         BackendError: The extra ``report`` is not installed.
@@ -70,11 +74,16 @@ def write_report(
     drawings = drawn(view)
     chosen = explorer(store_path, cast("Level", analysis.level), replies, table)
     found = provenance(store_path)
-    html = page(Content(view, found, chosen, drawings))
+    tested = section(falsified, view) if falsified else None
+    html = page(Content(view, found, chosen, drawings, tested))
     _make(out)
     write_text(out / "analysis.json", analysis.to_json() + "\n")
     tables = write_tables(TABLES, view, out / "tables")
     tables += write_costs(found.costs, out / "tables")
+    if tested and falsified:
+        write_text(out / "falsifier.json", falsified.to_json() + "\n")
+        tables += write_section(tested, out / "tables")
+        drawings = [*drawings, tested.figure]
     drawings_written = write_figures(drawings, out / "figures") if figures else []
     write_text(out / "report.html", html)
     return ReportFiles(

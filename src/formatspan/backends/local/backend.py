@@ -17,6 +17,7 @@ from formatspan.backends.local.decoding import (
     ChatTokenizer,
     generation_config,
     read_reply,
+    scoring_config,
 )
 from formatspan.backends.local.engine import (
     BATCH_TOKENS,
@@ -46,6 +47,7 @@ CAPABILITIES = Capabilities(
     seed=True,
     token_ids=True,
     logprobs=True,
+    likelihood=True,
     constraints=frozenset({"json_schema", "regex", "grammar", "choice"}),
     concurrency=MAX_LIVE + 64,  # enough that some always wait at the engine's door
     exclusive=True,
@@ -73,6 +75,7 @@ class LocalBackend:
         self._cache, self._threads, self._asked_gb = cache, threads, cache_gb
         self._lock = threading.Lock()
         self._engine: Engine | None = None
+        self._scorer: Engine | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -111,8 +114,12 @@ class LocalBackend:
         """Ask once; a cancelled request leaves the engine at its next step."""
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
-            job = self._job(request)
-            output = await asyncio.wrap_future(self._running().submit(job))
+            scoring = request.kind == "likelihood"
+            job = self._scoring_job(request) if scoring else self._job(request)
+            engine = self._scoring() if scoring else self._running()
+            output = await asyncio.wrap_future(engine.submit(job))
+            made = self._scored if scoring else self._generation
+            return made(request, job, output, started)
         except _Refused as refused:
             return Failure(request.id, refused.kind, str(refused), at=started)
         except Rejected as error:
@@ -121,13 +128,12 @@ class LocalBackend:
             return Failure(request.id, kind, f"the engine: {error}", at=started)
         except EngineError as error:
             return Failure(request.id, FailureKind.INTERNAL, str(error), at=started, fatal=True)
-        return self._generation(request, job, output, started)
 
     async def aclose(self) -> None:
         """End the engine's thread and free the model's memory."""
         with self._lock:
-            engine, self._engine = self._engine, None
-        if engine is not None:
+            engines, self._engine, self._scorer = (self._engine, self._scorer), None, None
+        for engine in filter(None, engines):
             await asyncio.to_thread(engine.close)
 
     @cached_property
@@ -159,13 +165,20 @@ class LocalBackend:
                 self._engine = Engine(self._open_pipeline, self._capacity)
             return self._engine
 
-    def _open_pipeline(self) -> Any:  # noqa: ANN401 - the engine has no types
+    def _scoring(self) -> Engine:
+        """An engine without prefix caching, which leaves the tokens it finds unscored."""
+        with self._lock:
+            if self._scorer is None:
+                self._scorer = Engine(lambda: self._open_pipeline(caching=False), self._capacity)
+            return self._scorer
+
+    def _open_pipeline(self, *, caching: bool = True) -> Any:  # noqa: ANN401 - it has no types
         engine = genai()
         scheduler = engine.SchedulerConfig()
         scheduler.max_num_batched_tokens = BATCH_TOKENS
         scheduler.max_num_seqs = MAX_LIVE
         scheduler.dynamic_split_fuse = True
-        scheduler.enable_prefix_caching = True
+        scheduler.enable_prefix_caching = caching
         scheduler.cache_size = self._cache_gb
         tokenizer = engine.Tokenizer(str(self._cache.tokenizer()))
         return engine.ContinuousBatchingPipeline(
@@ -183,9 +196,6 @@ class LocalBackend:
         return properties
 
     def _job(self, request: Request) -> Job:
-        if request.kind != "generate":
-            text = f"requests of kind {request.kind!r} are not supported"
-            raise _Refused(FailureKind.REFUSED_PARAMETERS, text)
         tokens, new = self._chat.encode(request.messages), request.sampling.max_tokens
         self._check_length(int(tokens.shape[1]), new)
         try:
@@ -193,6 +203,12 @@ class LocalBackend:
         except (RuntimeError, TypeError, ValueError) as error:
             raise _Refused(FailureKind.REFUSED_PARAMETERS, last_line(error)) from error
         return Job(tokens, config, new)
+
+    def _scoring_job(self, request: Request) -> Job:
+        *prompt, answer = request.messages
+        tokens, scored = self._chat.encode_continued(prompt, answer.content)
+        self._check_length(int(tokens.shape[1]), 0)
+        return Job(tokens, scoring_config(self._facts.stop_ids), 0, scored=scored)
 
     def _check_length(self, prompt: int, reply: int) -> None:
         if prompt < TOKENIZER_LIMIT and prompt + reply <= self.context_tokens:
@@ -219,6 +235,27 @@ class LocalBackend:
             provider="openvino-genai",
             started_at=started,
             first_token_s=output.first_token_s,
+            latency_s=output.latency_s,
+        )
+
+    def _scored(self, request: Request, job: Job, output: Output, started: str) -> Generation:
+        """A reply without text: the log-probabilities of the answer's tokens."""
+        ids, logprobs = output.result.generated_ids, output.result.generated_log_probs
+        if len(logprobs) != job.prompt_tokens:
+            raise Rejected(f"{len(logprobs)} of {job.prompt_tokens} tokens were scored")
+        start = job.prompt_tokens - job.scored
+        return Generation(
+            request_id=request.id,
+            text="",
+            finish_reason="stop",
+            finish_reason_raw=str(output.result.finish_reason.name),
+            token_ids=tuple(int(i) for i in ids[start:]),
+            logprobs=tuple(float(p) for p in logprobs[start:]),
+            prompt_tokens=start,
+            completion_tokens=job.scored,
+            served_model=self._cache.source.path.name,
+            provider="openvino-genai",
+            started_at=started,
             latency_s=output.latency_s,
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from formatspan.report.figures import beyond, paper
+from formatspan.report.figures.ability import ability
 from formatspan.report.figures.parts import Chart
 from formatspan.report.figures.theme import finished
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from formatspan.report.view import View
 
 DRAWINGS: dict[str, Callable[[pl.DataFrame, View], Chart]] = {
+    "ability": ability,
     "means": paper.means,
     "scatter": paper.scatter,
     "wins": paper.wins,

@@ -130,7 +130,7 @@ def drawn(view: View) -> list[Drawn]:
     Raises:
         BackendError: The extra ``report`` is not installed.
     """
-    draw = _drawing()
+    draw = drawing()
     return [_draw(figure, view, draw) for figure in FIGURES]
 
 
@@ -147,7 +147,12 @@ def missing_extra(error: ImportError) -> BackendError:
     )
 
 
-def _drawing() -> Draw:
+def drawing() -> Draw:
+    """What draws figures by name.
+
+    Raises:
+        BackendError: The extra ``report`` is not installed.
+    """
     try:
         from formatspan.report.figures.drawing import draw
     except ImportError as error:

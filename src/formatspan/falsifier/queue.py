@@ -1,0 +1,161 @@
+"""Requests beside the grid: likelihoods of options, and questions asked again.
+
+They are queued in the run's store like the grid's points, so that the one generation loop asks
+them, and their replies stand among the others. A score's reply has no text: its
+log-probabilities are those of the answer's tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from formatspan.records import Message, Point, Prompt
+from formatspan.store import Counts, Pending, Store
+
+What = Literal["likelihood", "again"]
+
+
+class Further(NamedTuple):
+    """One request beside the grid."""
+
+    what: What
+    model: str
+    """Label of the model in the study."""
+    task: str
+    example_id: str
+    wrapper: str
+    seed: int
+    item: str
+    """Label of the option that is scored; empty for a question asked again."""
+    tokenizer: str
+    request_id: str
+    parent: str | None
+    """Request whose reply is repaired."""
+
+
+_PLACES = """
+FROM further f
+JOIN prompts q USING (tokenizer, task, example_id, wrapper)
+LEFT JOIN generations g USING (request_id)
+"""
+
+
+class Queue(Store):
+    """A run's store whose pending points are the requests of one kind beside the grid.
+
+    Set ``what`` before use. `of` gives the row of a pending point.
+    """
+
+    what: What = "likelihood"
+
+    def __init__(self, connection: Any, path: Path) -> None:  # noqa: ANN401 - as the store
+        super().__init__(connection, path)
+        self._rows: dict[int, Further] = {}
+
+    def put(self, rows: Iterable[Further]) -> None:
+        """Queue requests; those that are queued already stay. Inside a transaction."""
+        marks = ", ".join("?" * len(Further._fields))
+        self.connection.executemany(
+            f"INSERT OR IGNORE INTO further ({', '.join(Further._fields)}) VALUES ({marks})", rows
+        )
+
+    def of(self, pending: Pending) -> Further:
+        """The request behind a pending point."""
+        return self._rows.pop(pending.id)
+
+    def pending(self, model: str, after: int, limit: int) -> list[Pending]:
+        """As the grid's: requests of ``model`` without a reply, each content once."""
+        columns = ", ".join(f"f.{name}" for name in Further._fields)
+        rows = self.connection.execute(
+            f"""
+            SELECT f.id, q.messages, q.chars, q.pad_chars, q.tokens, {columns} {_PLACES}
+            WHERE f.id > ? AND f.model = ? AND f.what = ? AND g.request_id IS NULL
+              AND f.id = (SELECT min(id) FROM further WHERE request_id = f.request_id)
+            ORDER BY f.id LIMIT ?
+            """,
+            (after, model, self.what, limit),
+        )
+        return [self._pending(row) for row in rows]
+
+    def _pending(self, row: tuple[Any, ...]) -> Pending:
+        number, messages, *lengths = row[:5]
+        further = Further(*row[5:])
+        self._rows[number] = further
+        place = (further.task, further.example_id, further.wrapper)
+        prompt = Prompt(*place, tuple(Message(**m) for m in json.loads(messages)), *lengths)
+        point = Point(further.model, *place, "free", further.seed, further.request_id)
+        return Pending(number, point, prompt)
+
+    def counts(self) -> dict[str, Counts]:
+        """Progress by model, of requests of this kind."""
+        rows = self.connection.execute(
+            "SELECT f.model, count(*), count(g.request_id) FROM further f "
+            "LEFT JOIN generations g USING (request_id) WHERE f.what = ? GROUP BY f.model",
+            (self.what,),
+        )
+        return {model: Counts(points, done) for model, points, done in rows}
+
+
+class Scored(NamedTuple):
+    """A scored option."""
+
+    model: str
+    task: str
+    example_id: str
+    wrapper: str
+    item: str
+    logprob: float
+    """Natural logarithm of the answer's probability after the prompt."""
+
+
+class Again(NamedTuple):
+    """A question asked again, with its second reply; None while there is none."""
+
+    model: str
+    task: str
+    example_id: str
+    wrapper: str
+    seed: int
+    parent: str
+    text: str | None
+    finish_reason: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    latency_s: float | None
+    cost: float | None
+
+
+def scored_options(store: Store) -> Iterator[Scored]:
+    """Every option that was scored."""
+    if not has_further(store):
+        return
+    rows = store.connection.execute(
+        "SELECT f.model, f.task, f.example_id, f.wrapper, f.item, g.logprobs FROM further f "
+        "JOIN generations g USING (request_id) WHERE f.what = 'likelihood' ORDER BY f.id"
+    )
+    for model, task, example_id, wrapper, item, logprobs in rows:
+        yield Scored(model, task, example_id, wrapper, item, sum(json.loads(logprobs)))
+
+
+def asked_again(store: Store) -> Iterator[Again]:
+    """Every question that was asked again."""
+    if not has_further(store):
+        return
+    columns = (
+        "f.model, f.task, f.example_id, f.wrapper, f.seed, f.parent, g.text, g.finish_reason, "
+        "g.prompt_tokens, g.completion_tokens, g.latency_s, g.cost"
+    )
+    rows = store.connection.execute(
+        f"SELECT {columns} FROM further f LEFT JOIN generations g USING (request_id) "
+        "WHERE f.what = 'again' ORDER BY f.id"
+    )
+    yield from (Again(*row) for row in rows)
+
+
+def has_further(store: Store) -> bool:
+    """Whether the store knows requests beside the grid; one of an older version may not."""
+    found = store.connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'further'")
+    return found.fetchone() is not None
