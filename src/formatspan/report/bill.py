@@ -115,13 +115,14 @@ def _power(power: Power) -> list[str]:
         return ["power: no range without two wrappers and an example"]
     sizes = sorted(set(power.examples.values()))
     shown = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-    told, needed = points(power.smallest_task), _examples(power.needed_task)
+    told, needed = f"{points(power.smallest_task)} points on", _examples(power.needed_task)
     if len(power.examples) > 1:
-        told = f"{points(power.smallest_mean)} (mean of {len(power.examples)} tasks), {told} on one"
+        mean = f"{points(power.smallest_mean)} points on (mean of {len(power.examples)} tasks)"
+        told = f"{mean}, {points(power.smallest_task)} on one task"
         needed = f"{_examples(power.needed_mean)} a task for the mean, {needed} on one task"
     return [
         f"power: {shown} examples a task under {power.wrappers} wrappers tell an FSI from noise "
-        f"from {told} points on",
+        f"from {told}",
         f"       an FSI of {points(power.fsi)} needs {needed}",
     ]
 
