@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 
 ORDER = (
     ("errors", "_version"),
-    ("records",),
+    ("records", "stub"),
     ("contracts",),
     ("tasks", "wrappers", "extraction", "backends", "schema", "stats"),
     ("scoring", "store", "study_file", "folder"),

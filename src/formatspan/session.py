@@ -6,16 +6,16 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol
 
 from formatspan._version import __version__
-from formatspan.backends.base import Backend
-from formatspan.contracts import AnswerSpace
+from formatspan.backends.base import Backend, Lesson
+from formatspan.contracts import AnswerSpace, Contract
 from formatspan.errors import RunError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel, lesson, request_for
@@ -199,16 +199,14 @@ class _Build:
 
     def __call__(self, pending: Pending) -> Job:
         point, prompt = pending.point, pending.prompt
-        wrapper = self.shared.wrappers[point.wrapper]
-        answers = self.shared.answers[point.task]
-        space = AnswerSpace(answers.kind)
-        told = None
+        contract, bare = self.asked(point.wrapper, point.task)
+        space, told = bare, None
         if self.coached or point.mode == "constrained":
             example = self.shared.examples[point.task, point.example_id]
-            space = AnswerSpace.of_options(answers.kind, example.options)
-            told = lesson(prompt, wrapper, answers, example) if self.coached else None
-        asked = wrapper.contract.asking(answers), space
+            space = AnswerSpace.of_options(bare.kind, example.options)
+            told = self._lesson(pending, example) if self.coached else None
         study = self.shared.study
+        asked = contract, space
         request = request_for(study, self.model, prompt, asked, point.mode, point.seed)
         if request.id != point.request_id:
             raise RunError(
@@ -216,6 +214,22 @@ class _Build:
                 "not what was planned; the store was made by another version: use --fresh"
             )
         return Job(request, told)
+
+    @cached_property
+    def asked(self) -> Callable[[str, str], tuple[Contract, AnswerSpace]]:
+        """The contract of a wrapper and the answers of a task, made once for each pair."""
+
+        @cache
+        def found(wrapper: str, task: str) -> tuple[Contract, AnswerSpace]:
+            answers = self.shared.answers[task]
+            contract = self.shared.wrappers[wrapper].contract.asking(answers)
+            return contract, AnswerSpace(answers.kind)
+
+        return found
+
+    def _lesson(self, pending: Pending, example: Example) -> Lesson:
+        wrapper = self.shared.wrappers[pending.point.wrapper]
+        return lesson(pending.prompt, wrapper, self.shared.answers[pending.point.task], example)
 
 
 def _width(model: OpenModel, backend: Backend) -> int:

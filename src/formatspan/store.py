@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -345,14 +346,16 @@ def _pending(row: Sequence[Any]) -> Pending:
     return Pending(point_id, point, Prompt(task, example, wrapper, messages, *row[9:]))
 
 
-def _generation_row(generation: Generation) -> tuple[Any, ...]:
-    def column(name: str) -> Any:  # noqa: ANN401 - SQLite takes several types
-        value = getattr(generation, name)
-        if name in _AS_JSON:
-            return None if value is None else _json(value)
-        return _text(value) if isinstance(value, str) else value
+_VALUES = attrgetter(*_COLUMNS)
+_JSON_AT = tuple(_COLUMNS.index(name) for name in _AS_JSON)
 
-    return tuple(column(name) for name in _COLUMNS)
+
+def _generation_row(generation: Generation) -> tuple[Any, ...]:
+    values = list(_VALUES(generation))
+    for at in _JSON_AT:
+        if values[at] is not None:
+            values[at] = _json(values[at]) if values[at] else "[]"
+    return tuple(_text(v) if isinstance(v, str) and not v.isascii() else v for v in values)
 
 
 def _generation(row: Sequence[Any]) -> Generation:

@@ -44,6 +44,9 @@ class Reply:
     provider: str | None = None
     fingerprint: str | None = None
     response_id: str | None = None
+    hollow: bool = False
+    """Nothing stands where the text should: null, or a tool call that nobody offered. Worth
+    asking again a few times; what comes last counts, as a reply of no text."""
 
 
 Parsed = Reply | Fault
@@ -160,9 +163,12 @@ def _reply(body: Mapping[str, Any], message: Mapping[str, Any], raw: str | None)
     if finish == "content_filter" and not text:
         return Fault(FailureKind.CONTENT_FILTER, clip(f"finish reason {raw}, no text"))
     apart = _string(message.get("reasoning_content")) or _string(message.get("reasoning"))
+    # A structured refusal comes in a field of its own, beside an empty content.
+    text = text or _string(message.get("refusal")) or ""
+    called = bool(message.get("tool_calls") or message.get("function_call"))
+    missing = message.get("content") is None or called
     return Reply(
-        # A structured refusal comes in a field of its own, beside an empty content.
-        text=text or _string(message.get("refusal")) or "",
+        text=text,
         finish_reason=finish,
         finish_reason_raw=raw,
         reasoning=apart or thoughts or None,
@@ -171,6 +177,7 @@ def _reply(body: Mapping[str, Any], message: Mapping[str, Any], raw: str | None)
         provider=_string(body.get("provider")),
         fingerprint=_string(body.get("system_fingerprint")),
         response_id=_string(body.get("id")),
+        hollow=missing and not (text or apart or thoughts) and finish != "length",
     )
 
 
@@ -245,4 +252,6 @@ def _string(value: object) -> str | None:
 
 def _sound(text: str) -> str:
     # JSON can escape half a surrogate pair, which no UTF-8 store can hold.
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

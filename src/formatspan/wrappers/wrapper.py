@@ -106,7 +106,9 @@ def vocabulary(content: Content, *, quoted: bool = False) -> str:
     return ", ".join(shown[:-1]) + " or " + shown[-1] if len(shown) > 1 else shown[0]
 
 
-def _values(content: Content) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def _values(content: Content) -> Mapping[str, Any]:
+    """What templates see; the same for all wrappers of an example, which come one by one."""
     named = labels(len(content.options)) if content.form == "label" else [""] * 99
     return {
         "instruction": content.instruction,
