@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 PARAMETERS = (
-    "max_completion_tokens",
     "max_tokens",
+    "max_completion_tokens",
     "temperature",
     "top_p",
     "seed",
     "stop",
     "response_format",
 )
-"""Parameters that are known to be refused, longer names first."""
+"""Parameters that are known to be refused; of those that a message names, the first counts."""
 
 _UNSUPPORTED = re.compile(
     r"unsupported|not (?:be )?supported|isn't supported|does(?:n't| not) support|not (?:allowed|"

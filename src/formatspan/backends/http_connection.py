@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._size = self._head = 0
         self._inflater: _Inflater | None = None
-        self._ended = self._begun = self._keeps = False
+        self._ended = self._begun = self._headed = self._keeps = False
         self._trouble: Broken | None = None
         self._first = 0.0
 
@@ -150,12 +150,16 @@ class Connection(asyncio.Protocol):
             return
         if not self._begun:
             self._begun, self._first = True, self._loop.time() - self._sent
+        if not self._headed:
+            self._head += len(data)
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
             self._trouble = self._trouble or NotHttp("the server switched protocols")
         except HttpParserError as error:
             self._trouble = self._trouble or NotHttp(f"the reply is not HTTP: {error}")
+        if not self._headed and self._head > HEAD_BYTES:
+            self._trouble = TooLong(f"headers of more than {HEAD_BYTES} bytes")
         if self._trouble is not None:
             self._fail(self._trouble)
         elif self._ended:
@@ -168,17 +172,13 @@ class Connection(asyncio.Protocol):
         if self._ended:
             self._trouble = NotHttp("more than one reply to a request")
 
-    def on_status(self, status: bytes) -> None:
-        """Count the head's bytes."""
-        self._count_head(len(status))
-
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header."""
-        self._count_head(len(name) + len(value))
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
 
     def on_headers_complete(self) -> None:
         """Know how the body is encoded."""
+        self._headed = True
         encoding = self._headers.get("content-encoding", "identity").lower()
         if encoding in ("gzip", "x-gzip", "deflate"):
             self._inflater = zlib.decompressobj(wbits=47)
@@ -204,20 +204,16 @@ class Connection(asyncio.Protocol):
         """The response is whole, unless it only announces the real one."""
         if 100 <= self._parser.get_status_code() < 200:
             self._headers.clear()
+            self._headed = False
             return
         if self._inflater is not None and not self._inflater.eof:
             self._trouble = self._trouble or Broken("the compressed body ended early")
         self._ended, self._keeps = True, self._parser.should_keep_alive()
 
-    def _count_head(self, count: int) -> None:
-        self._head += count
-        if self._head > HEAD_BYTES:
-            self._trouble = TooLong(f"headers of more than {HEAD_BYTES} bytes")
-
     def _lasts_to_the_end(self) -> bool:
         """The body had no length of its own and so ends with the connection (section 6.3)."""
         chunked = "chunked" in self._headers.get("transfer-encoding", "").lower()
-        return bool(self._headers) and not chunked and "content-length" not in self._headers
+        return self._headed and not chunked and "content-length" not in self._headers
 
     # --- how it ends ------------------------------------------------------------------------
 

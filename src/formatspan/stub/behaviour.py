@@ -133,7 +133,8 @@ class Stub:
         if len(self._recent) < most:
             self._recent.append(now)
             return None
-        left = f"{60 - (now - self._recent[0]):.3f}s"
+        oldest = self._recent[0] if self._recent else now
+        left = f"{60 - (now - oldest):.3f}s"
         return self._limited("Rate limit reached", ("x-ratelimit-reset-requests", left))
 
     def _limited(self, message: str, header: tuple[str, str] | None = None) -> Told:
