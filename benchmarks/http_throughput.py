@@ -72,7 +72,8 @@ def _whole(url: str, count: int, folder: Path, bare: float) -> float:
     _say(f"study of {found['done']:,}", found)
     print(
         f"  ratio to the bare loop {found['rate'] / bare:.2f}, to the limit "
-        f"{found['rate'] / LIMIT:.2f}; planning before it {found['planning_s']:.1f} s; whole run, "
+        f"{found['rate'] / LIMIT:.2f}; planning before it {found['planning_s']:.1f} s, "
+        f"{found['planning_us']:.0f} µs of processor time each; whole run, "
         f"planning and store included, {found['done'] / found['whole_s']:,.0f}/s; "
         f"peak memory {found['peak_mb']:.0f} MB"
     )
@@ -93,6 +94,7 @@ def _study(url: str, count: int, folder: Path) -> dict[str, Any]:
     from rich.console import Console
 
     from formatspan.progress import Shown
+    from formatspan.runner import Progress
     from formatspan.session import run
     from formatspan.study import Study
 
@@ -102,16 +104,27 @@ def _study(url: str, count: int, folder: Path) -> dict[str, Any]:
     study = Study.build(
         {"models": [{**model, "api_key_env": "BENCH_KEY"}], "tasks": files, "examples": count}
     )
+    first: list[tuple[int, float]] = []
+
+    class Watched(Shown):
+        """Notes the processor time of the first commit, before which lies the planning."""
+
+        def progress(self, model: str, progress: Progress) -> None:
+            if not first:
+                first.append((progress.asked, time.process_time()))
+            super().progress(model, progress)
+
     began, cpu = time.perf_counter(), time.process_time()
-    with Shown(Console(file=io.StringIO(), force_terminal=True)) as shown:
+    with Watched(Console(file=io.StringIO(), force_terminal=True)) as shown:
         done = run(study, out=folder / "run", listener=shown)
-    whole_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
-    asked = max(done.asked, 1)
+    whole_s, ended = time.perf_counter() - began, time.process_time()
+    asked_first, cpu_first = first[0] if first else (0, cpu)
     return {
         "done": done.done,
         "asked": done.asked,
         "rate": done.asked / done.seconds,
-        "cpu_us": cpu_s / asked * 1e6,
+        "cpu_us": (ended - cpu_first) / max(done.asked - asked_first, 1) * 1e6,
+        "planning_us": (cpu_first - cpu) / max(done.asked, 1) * 1e6,
         "whole_s": whole_s,
         "planning_s": whole_s - done.seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from formatspan.analysis import analyze
+from formatspan.backends import openai_chat
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.chat_adapt import Adapter, cut_at_stop, refused_parameter
 from formatspan.backends.openai_chat import OpenAIChat
 from formatspan.records import Failure, FailureKind, Generation, Message, Request, Sampling
+from formatspan.report.provenance import provenance
+from formatspan.report.write import write_report
+from formatspan.session import run
 from formatspan.stub import Settings, serving
-from impatient import LIMITS, no_sleep
+from formatspan.study import Study
+from impatient import LIMITS, no_sleep, open_impatient
 
 REQUEST = Request("r1", "openai:m", "", (Message("user", "Which?"),), Sampling(), 3)
 
@@ -123,3 +131,21 @@ async def test_a_temperature_that_the_user_leaves_out_is_on_record() -> None:
     assert isinstance(made, Generation)
     assert hits == 1
     assert made.adaptations == ("temperature: left to the provider's default by extra_body",)
+
+
+async def test_the_report_says_what_was_adapted(
+    rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_chat, "open_openai", open_impatient)
+    async with serving(Settings(refuses=("seed",))) as served:
+        model = {"model": "openai:stub", "name": "m", "base_url": served.url}
+        study = Study.build({"models": [model], "tasks": [str(rows_file)], "examples": 2})
+        await asyncio.to_thread(run, study, out=tmp_path / "run")
+    store = tmp_path / "run" / "run.sqlite"
+    (adapted,) = provenance(store).adapted
+    assert (adapted.model, adapted.replies) == ("m", 10)
+    analysis = analyze(tmp_path / "run")
+    files = write_report(analysis, store, tmp_path / "report", figures=False)
+    page = files.page.read_text(encoding="utf-8")
+    assert "seed: left out, so a repeat is the provider" in page
+    assert "(10 replies)" in page

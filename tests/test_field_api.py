@@ -23,13 +23,14 @@ from conftest import cases_folder
 from formatspan.analysis import analyze
 from formatspan.backends import openai_chat
 from formatspan.backends.chat_reply import read_usage
+from formatspan.backends.openai_chat import Limits
 from formatspan.extraction import extract
 from formatspan.records import Failure, FailureKind, Generation
 from formatspan.session import run
 from formatspan.store import Store
 from formatspan.study import Study
 from impatient import open_impatient
-from test_openai_chat import REQUEST, Endpoint, Limits, Waits, completion, error, serving
+from test_openai_chat import REQUEST, Endpoint, Waits, completion, error, serving
 
 NOT_APPLICABLE = {"b025": "a spending cap, tested where costs are counted"}
 KINDS = {"rate_limit", "server", "timeout"}

@@ -193,6 +193,11 @@ def _facts(record: Mapping[str, Any]) -> str:
     return "; ".join([str(address), *facts])
 
 
+def adaptations(found: Provenance) -> list[Fact]:
+    """What was sent otherwise than the study says, since a model refused it."""
+    return [Fact(a.model, f"{a.what} ({count(a.replies)} replies)") for a in found.adapted]
+
+
 def facts(view: View) -> list[Fact]:
     """Figures about the run as a whole, one a line, nested names joined by dots."""
     return [Fact(name, _said(value)) for name, value in _flat(view.facts)]
