@@ -227,21 +227,24 @@ def request_for(
     asked: tuple[Contract, AnswerSpace],
     mode: Mode,
     seed: int,
+    known_id: str | None = None,
 ) -> Request:
-    """The request that asks ``prompt`` of ``model``; its id is a hash of its content."""
+    """The request that asks ``prompt`` of ``model``; its id is a hash of its content.
+
+    ``known_id`` saves making the hash again where it is known.
+    """
     held = constraint(*asked) if mode == "constrained" else None
-    return identified(
-        Request(
-            id="",
-            model=model.entry.model,
-            endpoint=model.endpoint,
-            messages=(*study.system(model.entry), *prompt.messages),
-            sampling=study.sampling(model.entry),
-            seed=seed,
-            mode=mode,
-            constraint=held,
-        )
+    request = Request(
+        id=known_id or "",
+        model=model.entry.model,
+        endpoint=model.endpoint,
+        messages=(*study.system(model.entry), *prompt.messages),
+        sampling=study.sampling(model.entry),
+        seed=seed,
+        mode=mode,
+        constraint=held,
     )
+    return request if known_id else identified(request)
 
 
 def identified(request: Request) -> Request:

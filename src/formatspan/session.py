@@ -21,7 +21,7 @@ from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel, lesson, request_for
 from formatspan.growth import merge
 from formatspan.planning import described, load_tasks, open_models, write_plan
-from formatspan.records import Example
+from formatspan.records import Example, Point
 from formatspan.runner import Job, Lane, Progress, Runner
 from formatspan.store import Pending, Store
 from formatspan.study import Study
@@ -207,13 +207,32 @@ class _Build:
             told = self._lesson(pending, example) if self.coached else None
         study = self.shared.study
         asked = contract, space
-        request = request_for(study, self.model, prompt, asked, point.mode, point.seed)
+        request = request_for(
+            study, self.model, prompt, asked, point.mode, point.seed, self._known(point)
+        )
         if request.id != point.request_id:
             raise RunError(
                 f"request of task {point.task!r}, example {point.example_id!r}: its content is "
                 "not what was planned; the store was made by another version: use --fresh"
             )
         return Job(request, told)
+
+    def _known(self, point: Point) -> str | None:
+        """The planned id, once its like was checked: what could change it changes all alike.
+
+        Messages come from the store beside the id; the rest is the model's, the wrapper's and
+        the task's.
+        """
+        like = point.task, point.wrapper, point.mode
+        if like in self.checked:
+            return point.request_id
+        self.checked.add(like)
+        return None
+
+    @cached_property
+    def checked(self) -> set[tuple[str, str, str]]:
+        """Tasks, wrappers and modes of which one request was made from scratch."""
+        return set()
 
     @cached_property
     def asked(self) -> Callable[[str, str], tuple[Contract, AnswerSpace]]:
@@ -255,13 +274,13 @@ def _in_own_loop(coroutine: Coroutine[None, None, None]) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(coroutine)
+        _run(coroutine)
         return
     failure: list[BaseException] = []
 
     def target() -> None:
         try:
-            asyncio.run(coroutine)
+            _run(coroutine)
         except BaseException as error:
             failure.append(error)
 
@@ -270,6 +289,17 @@ def _in_own_loop(coroutine: Coroutine[None, None, None]) -> None:
     thread.join()
     if failure:
         raise failure[0]
+
+
+def _run(coroutine: Coroutine[None, None, None]) -> None:
+    """Run on uvloop, which halves what connections cost; on asyncio's own loop without it."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:  # Windows has none
+        asyncio.run(coroutine)
+        return
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(coroutine)
 
 
 @contextmanager

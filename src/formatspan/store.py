@@ -228,6 +228,7 @@ class Store:
 
         Of points that share a request only the first is given: a request is asked once.
         """
+        # The plus keeps SQLite from walking the model's index and sorting all of it for a page.
         rows = self.connection.execute(
             """
             SELECT p.id, p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed, p.request_id,
@@ -235,7 +236,7 @@ class Store:
             FROM points p
             JOIN prompts q USING (tokenizer, task, example_id, wrapper)
             LEFT JOIN generations g USING (request_id)
-            WHERE p.id > ? AND p.model = ? AND p.copy_of IS NULL AND g.request_id IS NULL
+            WHERE p.id > ? AND +p.model = ? AND p.copy_of IS NULL AND g.request_id IS NULL
               AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)
             ORDER BY p.id LIMIT ?
             """,

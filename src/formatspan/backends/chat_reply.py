@@ -137,13 +137,13 @@ def _as_error(value: object) -> object:
 def _chosen(body: Mapping[str, Any], headers: Mapping[str, str], now: datetime) -> Parsed:
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, Mapping):
+    if not isinstance(choice, dict):
         return _malformed("choices", choices)
     raw = choice.get("finish_reason")
     if choice.get("error") or raw == "error":
         return fault_of(200, choice.get("error"), headers, now)
     message = choice.get("message")
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return _malformed("message", message)
     content = message.get("content")
     if not (content is None or isinstance(content, str | list)):
@@ -188,9 +188,9 @@ def _read_content(content: str | list[Any] | None) -> tuple[str, str]:
     for part in parts:
         if isinstance(part, str):
             text.append(part)
-        elif isinstance(part, Mapping) and part.get("type") in ("text", "output_text"):
+        elif isinstance(part, dict) and part.get("type") in ("text", "output_text"):
             text.append(_string(part.get("text")) or "")
-        elif isinstance(part, Mapping) and part.get("type") in ("thinking", "reasoning"):
+        elif isinstance(part, dict) and part.get("type") in ("thinking", "reasoning"):
             thoughts.append(_thought(part))
     return _sound("".join(text)), _sound("".join(thoughts))
 
@@ -207,7 +207,7 @@ def read_usage(usage: object) -> Usage:
     Anthropic's ``cache_read_input_tokens`` come on top of them, which shows where they are
     more than the prompt, or in the total.
     """
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return Usage()
     prompt = _first_count(usage, "prompt_tokens", "input_tokens")
     completion = _first_count(usage, "completion_tokens", "output_tokens")
@@ -231,7 +231,7 @@ def read_usage(usage: object) -> Usage:
 
 def _first_count(counts: object, *names: str) -> int | None:
     for name in names:
-        value = counts.get(name) if isinstance(counts, Mapping) else None
+        value = counts.get(name) if isinstance(counts, dict) else None
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         # The store's integers have 64 bits.
