@@ -73,19 +73,22 @@ def parse_reply(
         body: Decompressed body, whole.
         now: The time, for a Retry-After that is a date; by default the clock's.
     """
-    lowered = {name.lower(): value for name, value in headers.items()}
-    moment = now or datetime.now(UTC)
     if 300 <= status < 400:
-        return _redirected(status, lowered)
+        return _redirected(status, _lowered(headers))
     parsed = _object(body)
     if isinstance(parsed, Fault):
         if status < 400:
             return parsed
-        return fault_of(status, body.decode("utf-8", "replace"), lowered, moment)
-    error = _error_in(parsed, status)
-    if error is not None or status >= 400:
-        return fault_of(status, error, lowered, moment)
-    return _chosen(parsed, lowered, moment)
+        error: object = body.decode("utf-8", "replace")
+    else:
+        error = _error_in(parsed, status)
+        if error is None and status < 400:
+            return _chosen(parsed, headers, now)
+    return fault_of(status, error, _lowered(headers), now or datetime.now(UTC))
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def _redirected(status: int, headers: Mapping[str, str]) -> Fault:
@@ -134,14 +137,15 @@ def _as_error(value: object) -> object:
     return value if isinstance(value, str | Mapping) else {"message": json.dumps(value)}
 
 
-def _chosen(body: Mapping[str, Any], headers: Mapping[str, str], now: datetime) -> Parsed:
+def _chosen(body: Mapping[str, Any], headers: Mapping[str, str], now: datetime | None) -> Parsed:
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
         return _malformed("choices", choices)
     raw = choice.get("finish_reason")
     if choice.get("error") or raw == "error":
-        return fault_of(200, choice.get("error"), headers, now)
+        moment = now or datetime.now(UTC)
+        return fault_of(200, choice.get("error"), _lowered(headers), moment)
     message = choice.get("message")
     if not isinstance(message, dict):
         return _malformed("message", message)
@@ -230,8 +234,12 @@ def read_usage(usage: object) -> Usage:
 
 
 def _first_count(counts: object, *names: str) -> int | None:
+    if not isinstance(counts, dict):
+        return None
     for name in names:
-        value = counts.get(name) if isinstance(counts, dict) else None
+        value = counts.get(name)
+        if value is None:
+            continue
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         # The store's integers have 64 bits.

@@ -35,7 +35,7 @@ from formatspan.backends.chat_request import (
 )
 from formatspan.backends.http_client import Bounds, HttpClient, Refused, Untrusted
 from formatspan.backends.http_connection import Broken, NotHttp, TimedOut, TooLong
-from formatspan.backends.redaction import WITHHELD, Redactor
+from formatspan.backends.redaction import MIN_LENGTH, WITHHELD, Redactor
 from formatspan.errors import BackendError
 from formatspan.records import Failure, FailureKind, Generation, Request
 
@@ -320,13 +320,16 @@ class OpenAIChat:
             cost_source=source,
             body=_packed(body),
         )
-        return self._cleaned(made)
+        return self._cleaned(made, body)
 
-    def _cleaned(self, made: Generation) -> Generation:
-        """``made`` without secrets, also those put together from pieces of the body."""
+    def _cleaned(self, made: Generation, body: bytes) -> Generation:
+        """``made`` without secrets, also those put together from pieces of the body.
+
+        What stands in the clean body word for word, or is too short, holds none.
+        """
         clean = self._redactor.text
-        told = "\n".join(getattr(made, name) or "" for name in _FROM_OUTSIDE)
-        if clean(told) == told:
+        told = (value for name in _FROM_OUTSIDE if (value := getattr(made, name)))
+        if all(len(v) < MIN_LENGTH or v.encode() in body or clean(v) == v for v in told):
             return made
         changed: dict[str, Any] = {
             name: masked
