@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formatspan.backends.chat_fault import WAIT_CAP_S, Fault, clip, retry_after
+from formatspan.backends.chat_fault import WAIT_CAP_S, Fault, clip
 from formatspan.backends.chat_reply import Parsed, Reply, Usage, parse_reply, read_usage
+from formatspan.backends.chat_wait import retry_after
 from formatspan.records import FailureKind
 
 CASES = Path(

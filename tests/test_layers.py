@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 
 ORDER = (
     ("errors", "interrupts", "_version"),
-    ("records", "atomic", "connection", "mistakes", "paths"),
+    ("records", "atomic", "connection", "mistakes", "paths", "stub"),
     ("contracts",),
     ("constraints",),
     ("wrappers", "extraction", "backends", "schema", "stats", "loops", "routing"),
@@ -21,7 +21,7 @@ ORDER = (
     ("grid", "growth", "tokens", "pricing"),
     ("planning", "price_lists", "spending", "tally", "bill", "batch_notes", "batch_replies"),
     ("runner", "doctor"),
-    ("checkup", "batching", "asking"),
+    ("checkup", "batching", "asking", "building"),
     ("session", "planner", "show", "table", "inference"),
     ("analysis",),
     ("imported",),

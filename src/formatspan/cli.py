@@ -490,6 +490,51 @@ def show(
             print_prompt(loaded, found, prompt, console)
 
 
+@app.command()
+def stub(
+    host: Annotated[str, typer.Option(help="Address to serve at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8399,
+    latency: Annotated[float, typer.Option(help="Seconds before every reply.")] = 0.0,
+    jitter: Annotated[float, typer.Option(help="Up to so many seconds more.")] = 0.0,
+    faults: Annotated[float, typer.Option(help="Share of replies that are faulty, 0 to 1.")] = 0.0,
+    kinds: Annotated[
+        list[str] | None, typer.Option(help="Kinds of fault; repeat or separate by commas.")
+    ] = None,
+    most_faults: Annotated[int, typer.Option(help="Faults in a row for one request.")] = 2,
+    seed: Annotated[int, typer.Option(help="Decides which requests meet which faults.")] = 0,
+    slots: Annotated[int | None, typer.Option(help="Requests in hand before a 429.")] = None,
+    per_minute: Annotated[int | None, typer.Option(help="Requests a minute.")] = None,
+    per_day: Annotated[int | None, typer.Option(help="Replies until a daily quota ends.")] = None,
+    refuse: Annotated[
+        list[str] | None, typer.Option(help="Parameters refused, such as max_tokens.")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="The one text of every reply.")] = None,
+    retry_after: Annotated[float, typer.Option(help="Seconds that a 429 asks to wait.")] = 1.0,
+    echo: Annotated[bool, typer.Option(help="Errors repeat the key they were sent.")] = False,
+) -> None:
+    """Serve a stand-in for an endpoint that fails as you say; no model, no cost."""
+    from formatspan.stub import Settings
+    from formatspan.stub.serve import serve
+
+    lists = _lists(kinds=kinds, refuses=refuse)
+    settings = Settings(
+        latency_s=latency,
+        jitter_s=jitter,
+        faults=faults,
+        kinds=tuple(lists.get("kinds", ())),
+        most_faults=most_faults,
+        seed=seed,
+        slots=slots,
+        per_minute=per_minute,
+        per_day=per_day,
+        refuses=tuple(lists.get("refuses", ())),
+        text=text,
+        retry_after_s=retry_after,
+        echo=echo,
+    )
+    serve(settings, host, port, typer.echo)
+
+
 @app.command(name="list")
 def list_() -> None:
     """List presets, tasks, wrappers, contracts and model schemes."""

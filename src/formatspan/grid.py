@@ -21,12 +21,11 @@ from formatspan.records import (
     Point,
     Prompt,
     Request,
-    as_jsonable,
 )
 from formatspan.study import Budget, ModelEntry, Study
 from formatspan.tasks.sampling import order
 from formatspan.tasks.task import Task, TaskData, space_of
-from formatspan.wrappers import Content, Wrapper, render
+from formatspan.wrappers import Content, Rendered, Wrapper, render
 from formatspan.wrappers.padding import Unit, length, pad, tolerance
 
 CHUNK = 32
@@ -175,6 +174,8 @@ class TaskGrid:
     def _prompts(
         self, chunk: Sequence[Example]
     ) -> Iterator[tuple[Example, Wrapper, dict[str, Prompt]]]:
+        self._rendered.clear()
+        self._fix_examples(chunk)
         for wrapper in self.wrappers:
             for example in chunk:
                 prompts = {name: self._prompt(example, wrapper, name) for name in self._tokenizers}
@@ -216,7 +217,7 @@ class TaskGrid:
 
     def _prompt(self, example: Example, wrapper: Wrapper, tokenizer: str) -> Prompt:
         task = self.data.task
-        rendered = render(wrapper, content(task, example))
+        rendered = self._filled(wrapper, example)
         budget = self.budgets.get(self._key(tokenizer, example))
         padded = pad(rendered, budget, self._tokenizers[tokenizer])
         lengths = (padded.chars, padded.pad_chars, padded.tokens)
@@ -238,16 +239,38 @@ class TaskGrid:
             size = stated.chars or stated.tokens or 0
             self.budgets.added[tokenizer, self.data.task.name, ""] = size
             return
-        for example in self.data.examples if stated == "task" else self.examples:
-            key = self._key(tokenizer, example)
-            if key not in self.budgets.in_force:
-                longest = self._longest(tokenizer, example)
-                self.budgets.added[key] = max(longest, self.budgets.added.get(key, 0))
+        if stated == "task":
+            for example in self.data.examples:
+                self._rendered.clear()
+                self._lengthen(tokenizer, example)
+
+    def _fix_examples(self, examples: Sequence[Example]) -> None:
+        """Add the budgets of examples that have one each."""
+        if self.study.budget == "example":
+            for tokenizer in self._tokenizers:
+                for example in examples:
+                    self._lengthen(tokenizer, example)
+
+    def _lengthen(self, tokenizer: str, example: Example) -> None:
+        key = self._key(tokenizer, example)
+        if key not in self.budgets.in_force:
+            longest = self._longest(tokenizer, example)
+            self.budgets.added[key] = max(longest, self.budgets.added.get(key, 0))
 
     def _longest(self, tokenizer: str, example: Example) -> int:
-        filled = content(self.data.task, example)
         counter = self._tokenizers[tokenizer]
-        return max(length(render(wrapper, filled), counter) for wrapper in self.wrappers)
+        return max(length(self._filled(wrapper, example), counter) for wrapper in self.wrappers)
+
+    def _filled(self, wrapper: Wrapper, example: Example) -> Rendered:
+        """A wrapper filled with an example; kept until the chunk is done."""
+        key = wrapper.name, example.id
+        if key not in self._rendered:
+            self._rendered[key] = render(wrapper, content(self.data.task, example))
+        return self._rendered[key]
+
+    @cached_property
+    def _rendered(self) -> dict[tuple[str, str], Rendered]:
+        return {}
 
 
 def request_for(
@@ -257,36 +280,61 @@ def request_for(
     asked: tuple[Contract, AnswerSpace],
     mode: Mode,
     seed: int,
+    known_id: str | None = None,
 ) -> Request:
-    """The request that asks ``prompt`` of ``model``; its id is a hash of its content."""
+    """The request that asks ``prompt`` of ``model``; its id is a hash of its content.
+
+    ``known_id`` saves making the hash again where it is known.
+    """
     held = held_by(*asked, model.constraints) if mode == "constrained" else None
     endpoint = model.endpoint
     if held and model.entry.constrain:  # the same constraint, written otherwise
         endpoint = content_hash([endpoint, model.entry.constrain])
-    return identified(
-        Request(
-            id="",
-            model=model.entry.model,
-            endpoint=endpoint,
-            messages=(*study.system(model.entry), *prompt.messages),
-            sampling=study.sampling(model.entry),
-            seed=seed,
-            mode=mode,
-            constraint=held,
-        )
+    request = Request(
+        id=known_id or "",
+        model=model.entry.model,
+        endpoint=endpoint,
+        messages=(*study.system(model.entry), *prompt.messages),
+        sampling=study.sampling(model.entry),
+        seed=seed,
+        mode=mode,
+        constraint=held,
     )
+    return request if known_id else identified(request)
 
 
 def identified(request: Request) -> Request:
     """``request`` with the id that its content gives it."""
-    body = {k: v for k, v in as_jsonable(request).items() if k != "id"}
-    return replace(request, id=content_hash(body))
+    return replace(request, id=content_hash(_content(request)))
+
+
+def _content(request: Request) -> dict[str, object]:
+    """`as_jsonable` of a request without its id, spelled out: a run does this for every one."""
+    sampling, held = request.sampling, request.constraint
+    return {
+        "model": request.model,
+        "endpoint": request.endpoint,
+        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "sampling": {
+            "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "stop": sampling.stop,
+        },
+        "seed": request.seed,
+        "mode": request.mode,
+        "constraint": None if held is None else {"type": held.type, "value": held.value},
+        "kind": request.kind,
+        "parent": request.parent,
+    }
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode
 
 
 def content_hash(data: object) -> str:
     """Hash of canonical JSON: sorted keys, ASCII, no white space."""
-    text = json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARS]
+    return hashlib.sha256(_CANONICAL(data).encode("ascii")).hexdigest()[:ID_CHARS]
 
 
 def endpoint_hash(entry: ModelEntry, facts: Mapping[str, str]) -> str:

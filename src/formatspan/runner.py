@@ -1,7 +1,8 @@
 """The only generation loop: takes pending points from the store, asks, commits, counts.
 
-Requests are read a page at a time and at most a few per connection are alive at once, so
-memory does not grow with the run. A reply counts as done when it is committed.
+Requests are made one by one from pages of pending points, so memory does not grow with the run.
+All that touches the store happens on one thread of its own: replies go on arriving while a
+commit waits for the disk. A reply counts as done when it is committed.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple, ParamSpec, TypeVar, cast
 
 from formatspan.backends.base import Backend, Coached, Lesson
 from formatspan.backends.redaction import Redactor, Secret
@@ -31,6 +33,15 @@ SAID_CHARS = 200
 """Characters kept of what a backend's bug says."""
 _KEY_NAME = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 """Names of environment variables whose values are taken for secrets."""
+UNWRITTEN = 1_024
+"""Replies that wait for their commit at most; beyond them, asking waits too."""
+BUSY = 8
+"""Replies in one commit from which the next one is worth a moment's wait for more."""
+LINGER_S = 0.02
+"""That moment. A commit costs a wait for the disk, however many replies it holds."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Job(NamedTuple):
@@ -48,6 +59,13 @@ class Lane(NamedTuple):
     """Makes the request of a pending point."""
     width: int
     """Requests in flight."""
+
+
+class _Came(NamedTuple):
+    """What came of a request to a model."""
+
+    model: str
+    outcome: Generation | Failure
 
 
 @dataclass
@@ -88,6 +106,7 @@ class Runner:
         self.purse = purse or Purse()
         self.progress: dict[str, Progress] = {}
         self._stop = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="formatspan-store")
 
     @property
     def interrupted(self) -> bool:
@@ -108,38 +127,54 @@ class Runner:
         for name in lanes:
             self.progress[name] = Progress(counts[name].points, counts[name].done)
             self.progress[name].spent = self.purse.spent_on.get(name, 0.0)
-        alone = [n for n, lane in lanes.items() if lane.backend.capabilities.exclusive]
-        async with asyncio.TaskGroup() as group:
-            for name in lanes.keys() - set(alone):
-                group.create_task(self._run_model(name, lanes[name]))
-            group.create_task(self._one_by_one({name: lanes[name] for name in alone}))
+        if not lanes:
+            return
+        results: asyncio.Queue[_Came | None] = asyncio.Queue(UNWRITTEN)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._write(results))
+                async with asyncio.TaskGroup() as asking:
+                    self._ask_all(asking, lanes, results)
+                await results.put(None)
+        finally:
+            self._thread.shutdown()
 
-    async def _one_by_one(self, lanes: Mapping[str, Lane]) -> None:
+    def _ask_all(
+        self,
+        group: asyncio.TaskGroup,
+        lanes: Mapping[str, Lane],
+        results: asyncio.Queue[_Came | None],
+    ) -> None:
+        alone = [n for n, lane in lanes.items() if lane.backend.capabilities.exclusive]
+        for name in lanes.keys() - set(alone):
+            group.create_task(self._run_model(name, lanes[name], results))
+        group.create_task(self._one_by_one({name: lanes[name] for name in alone}, results))
+
+    async def _one_by_one(
+        self, lanes: Mapping[str, Lane], results: asyncio.Queue[_Came | None]
+    ) -> None:
         for name, lane in lanes.items():
-            await self._run_model(name, lane)
+            await self._run_model(name, lane, results)
             await lane.backend.aclose()
 
-    async def _run_model(self, name: str, lane: Lane) -> None:
-        width = lane.width
-        jobs: asyncio.Queue[Job | None] = asyncio.Queue(maxsize=width)
-        results: asyncio.Queue[Generation | Failure | None] = asyncio.Queue(maxsize=2 * width)
-        async with asyncio.TaskGroup() as group:
-            feeder = group.create_task(self._feed(name, lane, jobs))
-            group.create_task(self._write(name, results))
-            workers = [
-                asyncio.create_task(self._work(name, lane.backend, jobs, results))
-                for _ in range(width)
-            ]
-            try:
-                await self._until_done(workers)
-            finally:
-                for task in (feeder, *workers):
-                    task.cancel()
-            await results.put(None)
+    async def _run_model(self, name: str, lane: Lane, results: asyncio.Queue[_Came | None]) -> None:
+        feed = _Feed(lambda after: self._in_store(self.store.pending, name, after, PAGE))
+        workers = [
+            asyncio.create_task(self._work(name, lane, feed, results)) for _ in range(lane.width)
+        ]
+        try:
+            await self._until_done(workers)
+        finally:
+            feed.close()
+            for task in workers:
+                task.cancel()
+        for task in workers:
+            if task.done() and not task.cancelled():
+                task.result()
 
     async def _until_done(self, workers: Sequence[asyncio.Task[None]]) -> None:
-        """Until all workers are done, or an interrupt's grace is over."""
-        done = asyncio.ensure_future(asyncio.wait(workers))
+        """Until all workers are done or one has failed, or an interrupt's grace is over."""
+        done = asyncio.ensure_future(asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION))
         stopped = asyncio.create_task(self._stop.wait())
         try:
             await asyncio.wait([done, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -149,36 +184,21 @@ class Runner:
             stopped.cancel()
             done.cancel()
 
-    async def _feed(self, name: str, lane: Lane, jobs: asyncio.Queue[Job | None]) -> None:
-        async for pending in self._pages(name):
-            await jobs.put(lane.build(pending))
-        for _ in range(lane.width):
-            await jobs.put(None)
-
-    async def _pages(self, name: str) -> AsyncIterator[Pending]:
-        after = 0
-        while page := self.store.pending(name, after, PAGE):
-            for pending in page:
-                if self._halted(name):
-                    return
-                yield pending
-            after = page[-1].id
-
     def _halted(self, name: str) -> bool:
         return self._stop.is_set() or self.progress[name].stopped is not None
 
     async def _work(
-        self,
-        name: str,
-        backend: Backend,
-        jobs: asyncio.Queue[Job | None],
-        results: asyncio.Queue[Generation | Failure | None],
+        self, name: str, lane: Lane, feed: _Feed, results: asyncio.Queue[_Came | None]
     ) -> None:
-        while (job := await jobs.get()) is not None:
-            if not self._halted(name):
-                outcome = await self._paid(name, backend, job)
-                if outcome is not None:
-                    await results.put(outcome)
+        while not self._halted(name):
+            pending = await feed.take()
+            if pending is None or self._halted(name):
+                return
+            outcome = await self._paid(name, lane.backend, lane.build(pending))
+            if outcome is None:
+                return
+            self._heed(self.progress[name], outcome)
+            await results.put(_Came(name, outcome))
 
     async def _paid(self, name: str, backend: Backend, job: Job) -> Generation | Failure | None:
         """Ask within the budget; None if it was not asked."""
@@ -194,37 +214,104 @@ class Runner:
             outcome = self.purse.settle(name, job.request, outcome)
         return outcome
 
-    async def _write(self, name: str, results: asyncio.Queue[Generation | Failure | None]) -> None:
+    async def _write(self, results: asyncio.Queue[_Came | None]) -> None:
         """Commit what has come: one by one when replies are rare, many at once when not."""
-        over = False
-        while not over:
-            batch = [await results.get()]
+        busy = False
+        while (first := await results.get()) is not None:
+            if busy and results.qsize() < UNWRITTEN // 2:
+                await asyncio.sleep(LINGER_S)
+            batch = [first]
+            over = False
             while not results.empty():
-                batch.append(results.get_nowait())
-            over = None in batch
-            replies = [r for r in batch if isinstance(r, Generation)]
-            failures = [r for r in batch if isinstance(r, Failure)]
-            if replies or failures:
-                self.store.commit(replies, failures)
-                self._count(name, replies, failures)
+                came = results.get_nowait()
+                if came is None:
+                    over = True
+                    break
+                batch.append(came)
+            busy = len(batch) >= BUSY
+            await self._commit(batch)
+            if over:
+                return
+
+    async def _commit(self, batch: Sequence[_Came]) -> None:
+        by_model: dict[str, tuple[list[Generation], list[Failure]]]
+        by_model = defaultdict(lambda: ([], []))
+        for model, outcome in batch:
+            replies, failures = by_model[model]
+            if isinstance(outcome, Generation):
+                replies.append(outcome)
+            else:
+                failures.append(outcome)
+        await self._in_store(
+            self.store.commit,
+            [reply for replies, _ in by_model.values() for reply in replies],
+            # What was never sent says nothing of its request.
+            [f for _, failures in by_model.values() for f in failures if f.attempts],
+        )
+        for model, (replies, failures) in by_model.items():
+            self._count(model, replies, failures)
+
+    async def _in_store(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, lambda: call(*args, **kwargs))
+
+    def _heed(self, progress: Progress, outcome: Generation | Failure) -> None:
+        """Stop the model if its failures say that the next requests would fail alike."""
+        if isinstance(outcome, Generation):
+            progress.last_kinds.clear()
+            return
+        if outcome.attempts:
+            progress.last_kinds.append(outcome.kind)
+        equal = len(set(progress.last_kinds)) == 1
+        if outcome.fatal or (equal and len(progress.last_kinds) == MAX_EQUAL_FAILURES):
+            progress.stopped = progress.stopped or f"{outcome.kind.value}: {outcome.message}"
 
     def _count(self, name: str, replies: Sequence[Generation], failures: Sequence[Failure]) -> None:
         progress = self.progress[name]
+        sent = [f for f in failures if f.attempts]
         progress.done += len(replies)
         progress.asked += len(replies)
-        progress.failed += len(failures)
+        progress.failed += len(sent)
         progress.spent = self.purse.spent_on.get(name, 0.0)
-        if failures:
-            progress.last_failure = f"{failures[-1].kind.value}: {failures[-1].message}"
-        if replies:
-            progress.last_kinds.clear()
-        progress.last_kinds.extend(f.kind for f in failures)
-        equal = len(set(progress.last_kinds)) == 1
-        fatal = next((f for f in failures if f.fatal), None)
-        if fatal or (equal and len(progress.last_kinds) == MAX_EQUAL_FAILURES):
-            last = fatal or failures[-1]
-            progress.stopped = progress.stopped or f"{last.kind.value}: {last.message}"
+        if sent:
+            progress.last_failure = f"{sent[-1].kind.value}: {sent[-1].message}"
         self.on_progress(name, progress)
+
+
+class _Feed:
+    """Hands out pending points, reading the next page while the last is being used up."""
+
+    def __init__(self, page: Callable[[int], Awaitable[list[Pending]]]) -> None:
+        self._page = page
+        self._rows: deque[Pending] = deque()
+        self._loading: asyncio.Task[None] | None = None
+        self._after, self._over = 0, False
+
+    async def take(self) -> Pending | None:
+        """The next point, or None after the last."""
+        while True:
+            if len(self._rows) <= PAGE // 2 and not self._over and self._loading is None:
+                self._loading = asyncio.ensure_future(self._load())
+            if self._rows:
+                return self._rows.popleft()
+            if self._loading is None:
+                return None
+            await asyncio.shield(self._loading)
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._loading is not None:
+            self._loading.cancel()
+
+    async def _load(self) -> None:
+        try:
+            page = await self._page(self._after)
+            self._over = len(page) < PAGE
+            if page:
+                self._after = page[-1].id
+            self._rows.extend(page)
+        finally:
+            self._loading = None
 
 
 async def _ask(backend: Backend, job: Job) -> Generation | Failure:

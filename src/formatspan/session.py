@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,19 +15,18 @@ from formatspan.atomic import write_text
 from formatspan.backends.base import Backend
 from formatspan.batch_notes import check_batchable, open_batches, refuse_open
 from formatspan.batching import Batcher, BatchLane
+from formatspan.building import Builder
 from formatspan.checkup import glances
-from formatspan.contracts import AnswerSpace
-from formatspan.errors import FormatspanError, RunError, StudyError
+from formatspan.errors import FormatspanError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
-from formatspan.grid import OpenModel, lesson, request_for
+from formatspan.grid import OpenModel
 from formatspan.growth import merge
 from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
 from formatspan.price_lists import find_prices
 from formatspan.pricing import ModelPrice
-from formatspan.records import Example
-from formatspan.runner import Job, Lane, Runner
+from formatspan.runner import Lane, Runner
 from formatspan.spending import check_priced, purse_for, take_shared
-from formatspan.store import Pending, Store, check_cache, check_store
+from formatspan.store import Store, check_cache, check_store
 from formatspan.study import Study
 
 
@@ -205,7 +203,7 @@ class _Session:
         self, study: Study, backends: Mapping[str, Backend], models: Mapping[str, OpenModel]
     ) -> dict[str, Lane]:
         """The models that have something to ask, or batches to fetch."""
-        builder = _Builder(study, self.store)
+        builder = Builder(study, self.store)
         batched = {b.model for b in open_batches(self.store)}
         return {
             name: Lane(backend, builder.of(models[name], backend), width(models[name], backend))
@@ -239,52 +237,6 @@ class _Session:
             spent=runner.purse.spent,
             spent_on=dict(runner.purse.spent_on),
         )
-
-
-class _Builder:
-    """Makes requests of pending points; examples are read only where they are needed."""
-
-    def __init__(self, study: Study, store: Store) -> None:
-        self.study, self.store = study, store
-        self.wrappers = {entry.name: entry.build() for entry in study.wrappers}
-        self.answers = store.answers()
-
-    @cached_property
-    def examples(self) -> dict[tuple[str, str], Example]:
-        return {(e.task, e.id): e for e in self.store.examples()}
-
-    def of(self, model: OpenModel, backend: Backend) -> _Build:
-        return _Build(self, model, backend.capabilities.coached)
-
-
-@dataclass
-class _Build:
-    """Makes the requests of one model."""
-
-    shared: _Builder
-    model: OpenModel
-    coached: bool
-
-    def __call__(self, pending: Pending) -> Job:
-        point, prompt = pending.point, pending.prompt
-        wrapper = self.shared.wrappers[point.wrapper]
-        answers = self.shared.answers[point.task]
-        space = AnswerSpace(answers.kind)
-        told = None
-        if self.coached or point.mode == "constrained":
-            example = self.shared.examples[point.task, point.example_id]
-            space = AnswerSpace.of_options(answers.kind, example.options)
-            told = lesson(prompt, wrapper, answers, example) if self.coached else None
-        asked = wrapper.contract.asking(answers), space
-        study = self.shared.study
-        request = request_for(study, self.model, prompt, asked, point.mode, point.seed)
-        if request.id != point.request_id:
-            raise RunError(
-                f"request of task {point.task!r}, example {point.example_id!r}: its content is "
-                "not what was planned; the store was made by another version, or the model's "
-                "'constrain' was stated since: use --fresh"
-            )
-        return Job(request, told)
 
 
 def _batched(study: Study, lanes: Mapping[str, Lane]) -> dict[str, BatchLane]:

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -238,6 +239,7 @@ class Store:
 
         Of points that share a request only the first is given: a request is asked once.
         """
+        # The plus keeps SQLite from walking the model's index and sorting all of it for a page.
         rows = self.connection.execute(
             """
             SELECT p.id, p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed, p.request_id,
@@ -245,7 +247,7 @@ class Store:
             FROM points p
             JOIN prompts q USING (tokenizer, task, example_id, wrapper)
             LEFT JOIN generations g USING (request_id)
-            WHERE p.id > ? AND p.model = ? AND p.copy_of IS NULL AND g.request_id IS NULL
+            WHERE p.id > ? AND +p.model = ? AND p.copy_of IS NULL AND g.request_id IS NULL
               AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)
             ORDER BY p.id LIMIT ?
             """,
@@ -391,14 +393,16 @@ def _pending(row: Sequence[Any]) -> Pending:
     return Pending(point_id, point, Prompt(task, example, wrapper, messages, *row[9:]))
 
 
-def _generation_row(generation: Generation) -> tuple[Any, ...]:
-    def column(name: str) -> Any:  # noqa: ANN401 - SQLite takes several types
-        value = getattr(generation, name)
-        if name in _AS_JSON:
-            return None if value is None else _json(value)
-        return _text(value) if isinstance(value, str) else value
+_VALUES = attrgetter(*_COLUMNS)
+_JSON_AT = tuple(_COLUMNS.index(name) for name in _AS_JSON)
 
-    return tuple(column(name) for name in _COLUMNS)
+
+def _generation_row(generation: Generation) -> tuple[Any, ...]:
+    values = list(_VALUES(generation))
+    for at in _JSON_AT:
+        if values[at] is not None:
+            values[at] = _json(values[at]) if values[at] else "[]"
+    return tuple(_text(v) if isinstance(v, str) and not v.isascii() else v for v in values)
 
 
 def _generation(row: Sequence[Any]) -> Generation:

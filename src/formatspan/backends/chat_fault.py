@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from formatspan.backends.chat_adapt import refused_parameter
+from formatspan.backends.chat_wait import asked_wait
 from formatspan.records import FailureKind
 
 MESSAGE_CHARS = 600
@@ -38,6 +39,12 @@ class Fault:
     """Every further request to the model would fail alike."""
     wait_s: float | None = None
     """Seconds that the endpoint asked to wait; None if it did not."""
+    busy: bool = False
+    """The endpoint is overloaded or limits the rate: everybody should hold back."""
+    upstream: bool = False
+    """A provider behind the endpoint said it, so that it holds for this model only."""
+    param: str | None = None
+    """The parameter that the model does not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,7 @@ _QUOTA = _words(
     r"out of credit",
     r"billing",
 )
+_DAILY = _words(r"per[- ]day|daily|\b[TR]PD\b")
 _SHORT_LIMIT = _words(r"per[ _-]?(minute|second)", r"retry in [\d.]+ ?s\b")
 
 _STATUS_OF_NAME = {
@@ -140,13 +148,17 @@ _OF_STATUS: dict[int, tuple[FailureKind, bool, bool]] = {
     409: (FailureKind.SERVER, True, False),
     413: (FailureKind.CONTEXT_OVERFLOW, False, False),
     425: (FailureKind.SERVER, True, False),
-    429: (FailureKind.RATE_LIMIT, True, False),
     501: (FailureKind.REFUSED_PARAMETERS, False, False),
     504: (FailureKind.TIMEOUT, True, False),
     522: (FailureKind.TIMEOUT, True, False),
     524: (FailureKind.TIMEOUT, True, False),
 }
 """Kind, can heal, fatal. Other statuses below 500 refuse the request, others from 500 on heal."""
+
+
+_BUSY = frozenset({429, 503, 529})
+"""Statuses that mean too much at once."""
+_REFUSED = FailureKind.REFUSED_PARAMETERS
 
 
 def fault_of(status: int, error: object, headers: Mapping[str, str], now: datetime) -> Fault:
@@ -163,49 +175,64 @@ def fault_of(status: int, error: object, headers: Mapping[str, str], now: dateti
     wording = _wording(details)
     where = f"HTTP {status}" if effective == status else f"HTTP {status} with error {effective}"
     message = clip(f"{where}: {wording}" if wording else where)
-    wait_s = retry_after(headers, now)
     for rule in _RULES:
         if (rule.statuses is None or effective in rule.statuses) and rule.pattern.search(wording):
             return Fault(rule.kind, message, fatal=rule.fatal)
-    return _of_status(effective, wording, message, wait_s)
+    if effective in _BUSY:
+        return _held_back(effective, details, wording, message, headers, now)
+    kind, retry, fatal = _of_status(effective)
+    if effective == 403 and _is_exhausted(wording):
+        return Fault(FailureKind.QUOTA, message, fatal=True)
+    wait_s = asked_wait(headers, "", now) if retry else None
+    if wait_s is not None and wait_s > WAIT_CAP_S:
+        return _resume_later(message, wait_s, now)
+    param = refused_parameter(details, wording) if kind is _REFUSED else None
+    return Fault(kind, message, retry, fatal, wait_s, param=param)
 
 
-def _of_status(status: int, wording: str, message: str, wait_s: float | None) -> Fault:
-    default = (FailureKind.SERVER, True, False)
-    if status < 500:
-        default = (FailureKind.REFUSED_PARAMETERS, False, False)
-    kind, retry, fatal = _OF_STATUS.get(status, default)
-    exhausted = _QUOTA.search(wording) and not _SHORT_LIMIT.search(wording)
-    if status in (403, 429) and exhausted:
-        return Fault(FailureKind.QUOTA, message, fatal=True, wait_s=wait_s)
-    if retry and wait_s is not None and wait_s > WAIT_CAP_S:
-        asked = clip(f"asks to wait {wait_s:.0f} s; {message}")
-        return Fault(FailureKind.QUOTA, asked, fatal=True, wait_s=wait_s)
-    return Fault(kind, message, retry, fatal, wait_s if retry else None)
+def _of_status(status: int) -> tuple[FailureKind, bool, bool]:
+    default = (FailureKind.SERVER, True, False) if status >= 500 else (_REFUSED, False, False)
+    return _OF_STATUS.get(status, default)
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a reply asks to wait, or None.
+def _held_back(
+    status: int,
+    details: Mapping[str, Any],
+    wording: str,
+    message: str,
+    headers: Mapping[str, str],
+    now: datetime,
+) -> Fault:
+    """The fault of a refusal for load or rate; a long or daily one stops the model."""
+    metadata = _metadata(details)
+    passed_on = metadata.get("headers")
+    if isinstance(passed_on, Mapping):
+        headers = {**{str(k).lower(): str(v) for k, v in passed_on.items()}, **headers}
+    wait_s = asked_wait(headers, wording, now)
+    if status == 429 and _is_exhausted(wording):
+        return _resume_later(message, wait_s, now)
+    if wait_s is not None and wait_s > WAIT_CAP_S:
+        return _resume_later(message, wait_s, now)
+    kind = FailureKind.RATE_LIMIT if status == 429 else FailureKind.SERVER
+    named = bool(metadata.get("provider_name"))
+    return Fault(kind, message, retry=True, wait_s=wait_s, busy=True, upstream=named)
 
-    Retry-After is a number of seconds or a date (RFC 9110, section 10.2.3); a date is held
-    against the server's own clock where it tells it. ``retry-after-ms`` is OpenAI's and Azure's.
-    """
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
-            return float(text) * unit_s
-    due = _date(headers.get("retry-after"))
-    if due is None:
-        return None
-    return max(0.0, (due - (_date(headers.get("date")) or now)).total_seconds())
+
+def _is_exhausted(wording: str) -> bool:
+    return bool(_QUOTA.search(wording)) and not _SHORT_LIMIT.search(wording)
 
 
-def _date(text: str | None) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text or "")
-    except (ValueError, OverflowError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _resume_later(message: str, wait_s: float | None, now: datetime) -> Fault:
+    """A quota that no waiting in this session heals, with the time to come back."""
+    if wait_s is not None:
+        due = (now + timedelta(seconds=min(wait_s, 400 * 86400.0))).strftime("%Y-%m-%d %H:%M UTC")
+        message = clip(f"asks to wait {wait_s:.0f} s, resume after {due}; {message}")
+    elif _DAILY.search(message):
+        message = clip(
+            f"a daily quota is used up, the endpoint does not say until when (many renew at "
+            f"00:00 UTC); {message}"
+        )
+    return Fault(FailureKind.QUOTA, message, fatal=True, wait_s=wait_s)
 
 
 def clip(text: str, most: int = MESSAGE_CHARS) -> str:
@@ -239,8 +266,7 @@ def _effective_status(status: int, details: Mapping[str, Any]) -> int:
 
 def _wording(details: Mapping[str, Any]) -> str:
     """Everything an error says: its message and, behind gateways, what the provider said."""
-    metadata = details.get("metadata")
-    inner = metadata if isinstance(metadata, Mapping) else {}
+    inner = _metadata(details)
     named = {
         "code": details.get("code"),
         "type": details.get("type"),
@@ -251,6 +277,11 @@ def _wording(details: Mapping[str, Any]) -> str:
     parts = [_text(details.get("message")), _text(inner.get("raw"))]
     parts += [f"{name} {_text(value)}" for name, value in named.items() if _text(value)]
     return "; ".join(part for part in parts if part)
+
+
+def _metadata(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = details.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
 
 
 def _text(value: object) -> str:

@@ -44,6 +44,9 @@ class Reply:
     provider: str | None = None
     fingerprint: str | None = None
     response_id: str | None = None
+    hollow: bool = False
+    """Nothing stands where the text should: null, or a tool call that nobody offered. Worth
+    asking again a few times; what comes last counts, as a reply of no text."""
 
 
 Parsed = Reply | Fault
@@ -70,19 +73,22 @@ def parse_reply(
         body: Decompressed body, whole.
         now: The time, for a Retry-After that is a date; by default the clock's.
     """
-    lowered = {name.lower(): value for name, value in headers.items()}
-    moment = now or datetime.now(UTC)
     if 300 <= status < 400:
-        return _redirected(status, lowered)
+        return _redirected(status, _lowered(headers))
     parsed = _object(body)
     if isinstance(parsed, Fault):
         if status < 400:
             return parsed
-        return fault_of(status, body.decode("utf-8", "replace"), lowered, moment)
-    error = _error_in(parsed, status)
-    if error is not None or status >= 400:
-        return fault_of(status, error, lowered, moment)
-    return _chosen(parsed, lowered, moment)
+        error: object = body.decode("utf-8", "replace")
+    else:
+        error = _error_in(parsed, status)
+        if error is None and status < 400:
+            return _chosen(parsed, headers, now)
+    return fault_of(status, error, _lowered(headers), now or datetime.now(UTC))
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def _redirected(status: int, headers: Mapping[str, str]) -> Fault:
@@ -131,16 +137,17 @@ def _as_error(value: object) -> object:
     return value if isinstance(value, str | Mapping) else {"message": json.dumps(value)}
 
 
-def _chosen(body: Mapping[str, Any], headers: Mapping[str, str], now: datetime) -> Parsed:
+def _chosen(body: Mapping[str, Any], headers: Mapping[str, str], now: datetime | None) -> Parsed:
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, Mapping):
+    if not isinstance(choice, dict):
         return _malformed("choices", choices)
     raw = choice.get("finish_reason")
     if choice.get("error") or raw == "error":
-        return fault_of(200, choice.get("error"), headers, now)
+        moment = now or datetime.now(UTC)
+        return fault_of(200, choice.get("error"), _lowered(headers), moment)
     message = choice.get("message")
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return _malformed("message", message)
     content = message.get("content")
     if not (content is None or isinstance(content, str | list)):
@@ -160,9 +167,12 @@ def _reply(body: Mapping[str, Any], message: Mapping[str, Any], raw: str | None)
     if finish == "content_filter" and not text:
         return Fault(FailureKind.CONTENT_FILTER, clip(f"finish reason {raw}, no text"))
     apart = _string(message.get("reasoning_content")) or _string(message.get("reasoning"))
+    # A structured refusal comes in a field of its own, beside an empty content.
+    text = text or _string(message.get("refusal")) or ""
+    called = bool(message.get("tool_calls") or message.get("function_call"))
+    missing = message.get("content") is None or called
     return Reply(
-        # A structured refusal comes in a field of its own, beside an empty content.
-        text=text or _string(message.get("refusal")) or "",
+        text=text,
         finish_reason=finish,
         finish_reason_raw=raw,
         reasoning=apart or thoughts or None,
@@ -171,6 +181,7 @@ def _reply(body: Mapping[str, Any], message: Mapping[str, Any], raw: str | None)
         provider=_string(body.get("provider")),
         fingerprint=_string(body.get("system_fingerprint")),
         response_id=_string(body.get("id")),
+        hollow=missing and not (text or apart or thoughts) and finish != "length",
     )
 
 
@@ -181,9 +192,9 @@ def _read_content(content: str | list[Any] | None) -> tuple[str, str]:
     for part in parts:
         if isinstance(part, str):
             text.append(part)
-        elif isinstance(part, Mapping) and part.get("type") in ("text", "output_text"):
+        elif isinstance(part, dict) and part.get("type") in ("text", "output_text"):
             text.append(_string(part.get("text")) or "")
-        elif isinstance(part, Mapping) and part.get("type") in ("thinking", "reasoning"):
+        elif isinstance(part, dict) and part.get("type") in ("thinking", "reasoning"):
             thoughts.append(_thought(part))
     return _sound("".join(text)), _sound("".join(thoughts))
 
@@ -200,7 +211,7 @@ def read_usage(usage: object) -> Usage:
     Anthropic's ``cache_read_input_tokens`` come on top of them, which shows where they are
     more than the prompt, or in the total.
     """
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return Usage()
     prompt = _first_count(usage, "prompt_tokens", "input_tokens")
     completion = _first_count(usage, "completion_tokens", "output_tokens")
@@ -223,8 +234,12 @@ def read_usage(usage: object) -> Usage:
 
 
 def _first_count(counts: object, *names: str) -> int | None:
+    if not isinstance(counts, dict):
+        return None
     for name in names:
-        value = counts.get(name) if isinstance(counts, Mapping) else None
+        value = counts.get(name)
+        if value is None:
+            continue
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         # The store's integers have 64 bits.
@@ -245,4 +260,6 @@ def _string(value: object) -> str | None:
 
 def _sound(text: str) -> str:
     # JSON can escape half a surrogate pair, which no UTF-8 store can hold.
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -73,6 +73,15 @@ def check_extra_body(extra: Mapping[str, Any]) -> None:
         raise BackendError(f"extra_body: expected plain JSON values ({error})") from error
 
 
+def left_out(spec: ModelSpec) -> tuple[str, ...]:
+    """What the entry's ``extra_body`` drops of the study's own parameters, for the record."""
+    dropped = [key for key, value in spec.extra_body.items() if value is None]
+    return tuple(
+        f"{key}: left to the provider's default by extra_body"
+        for key in sorted(SAMPLING_KEYS.intersection(dropped))
+    )
+
+
 def endpoint(base_url: str) -> str:
     """The URL that requests are posted to.
 

@@ -10,30 +10,44 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-
-import aiohttp
-from tenacity import AsyncRetrying, RetryCallState, retry_if_result
-from tenacity.wait import wait_random_exponential
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import urlsplit
 
 from formatspan._version import __version__
 from formatspan.backends.base import Capabilities, ModelSpec, Tokenizer
+from formatspan.backends.chat_adapt import Adapter, cut_at_stop, hint
 from formatspan.backends.chat_constraint import constraint_types, dialect_of
 from formatspan.backends.chat_fault import Fault, clip
+from formatspan.backends.chat_gate import Clock, Gate, Sleep, siblings
 from formatspan.backends.chat_reply import Reply, parse_reply
-from formatspan.backends.chat_request import chat_body, check_extra_body, endpoint, headers_of
-from formatspan.backends.redaction import Redactor
+from formatspan.backends.chat_request import (
+    chat_body,
+    check_extra_body,
+    endpoint,
+    headers_of,
+    left_out,
+)
+from formatspan.backends.http_client import Bounds, HttpClient, Refused, Untrusted
+from formatspan.backends.http_connection import Broken, NotHttp, TimedOut, TooLong
+from formatspan.backends.redaction import MIN_LENGTH, WITHHELD, Redactor
 from formatspan.errors import BackendError
 from formatspan.records import Failure, FailureKind, Generation, Request
 
-Sleep = Callable[[float], Awaitable[None]]
-
 OPENAI_URL, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
 OPENROUTER_URL, OPENROUTER_KEY = "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"
+
+MOST_IN_FLIGHT = 256
+"""Requests in flight to a model at most, unless its entry says otherwise; `Gate` finds how many
+of them pay."""
+MOST_HOLLOW = 2
+"""Times that a reply without any text in its place is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +58,16 @@ class Limits:
     """Times that a request is sent at most."""
     timeout_attempts: int = 3
     """The same after timeouts: what took too long once will again."""
+    limited_attempts: int = 10
+    """The same where the endpoint said that it was too much at once, which says nothing of the
+    request."""
     budget_s: float = 900.0
     """Seconds after which no attempt starts."""
     connect_s: float = 15.0
-    whole_s: float = 300.0
-    """Seconds for one attempt, from its start to the last byte."""
+    first_byte_s: float = 300.0
+    """Seconds for one attempt, from sending to the first byte."""
+    whole_s: float = 330.0
+    """Seconds for one attempt, from sending to the last byte."""
     body_bytes: int = 16 << 20
     """Longest body that is read, decompressed."""
     backoff_s: float = 2.0
@@ -56,6 +75,12 @@ class Limits:
     backoff_cap_s: float = 30.0
     asked_jitter_s: float = 10.0
     """Longest jitter added to a wait that the endpoint asked for."""
+
+    def most(self, kind: FailureKind) -> int:
+        """Times that a request is sent at most when it fails in this way."""
+        if kind is FailureKind.TIMEOUT:
+            return min(self.attempts, self.timeout_attempts)
+        return self.limited_attempts if kind is FailureKind.RATE_LIMIT else self.attempts
 
 
 def open_openai(spec: ModelSpec) -> OpenAIChat:
@@ -87,6 +112,8 @@ class OpenAIChat:
         key_env: Variable that holds the key; None sends none.
         limits: Timeouts, attempts, and the body's longest size.
         sleep: What waits between attempts.
+        clock: Seconds that only grow, as ``sleep`` lets them pass.
+        rng: Draws the jitter.
 
     Raises:
         BackendError: As `open_openai`.
@@ -100,20 +127,30 @@ class OpenAIChat:
         *,
         limits: Limits | None = None,
         sleep: Sleep = asyncio.sleep,
+        clock: Clock = time.monotonic,
+        rng: random.Random | None = None,
     ) -> None:
-        self._spec, self._limits, self._sleep = spec, limits or Limits(), sleep
+        self._spec, self._limits = spec, limits or Limits()
+        self._sleep, self._clock, self._rng = sleep, clock, rng or random.Random()
         if not spec.target:
             raise BackendError(f"model {spec.address!r}: expected a model's name after the colon")
         check_extra_body(spec.extra_body)
         self._url, self._key_env = endpoint(base_url), key_env
         self._headers, secrets = headers_of(spec, key_env)
         self._redactor = Redactor(secrets)
-        self._session: aiohttp.ClientSession | None = None
+        self._path = urlsplit(self._url).path
+        self._client: HttpClient | None = None
+        self._adapter, self._left_out = Adapter(), left_out(spec)
+        most = spec.concurrency or MOST_IN_FLIGHT
+        self._gate = Gate(most, clock=clock, sleep=sleep, rng=self._rng)
+        self._siblings = siblings(self._url, key_env)
+        self._siblings.gates.add(self._gate)
 
     @property
     def capabilities(self) -> Capabilities:
         """Constraints where the dialect is known; a seed is sent, but may be ignored."""
-        return Capabilities(constraints=constraint_types(dialect_of(self._spec)))
+        constraints = constraint_types(dialect_of(self._spec))
+        return Capabilities(constraints=constraints, concurrency=MOST_IN_FLIGHT)
 
     def tokenizer(self) -> Tokenizer | None:
         """None: the endpoint's tokenizer is not at hand."""
@@ -124,127 +161,153 @@ class OpenAIChat:
         return {
             "backend": "openai_chat",
             "formatspan": __version__,
-            "aiohttp": aiohttp.__version__,
+            "httptools": version("httptools"),
             "url": self._url,
             "model": self._spec.target,
             "key": self._key_env or "none",
         }
 
     async def generate(self, request: Request) -> Generation | Failure:
-        """Ask until a reply comes, a fault is final, or the attempts are used up."""
+        """Ask until a reply comes, a fault is final, or the attempts are used up.
+
+        A failure of no attempt was never sent: the model had been stopped before.
+        """
         held = request.constraint
         if request.kind != "generate" or (
             held is not None and held.type not in self.capabilities.constraints
         ):
             text = f"this backend cannot serve {request.mode} requests of kind {request.kind}"
-            return _failure(request, Fault(FailureKind.INTERNAL, text, fatal=True), 0)
-        ask = _Ask(request.id, json.dumps(chat_body(self._spec, request)).encode())
-        outcome: Generation | Fault = await self._retrying()(self._attempt, ask)
-        if isinstance(outcome, Fault):
-            return _failure(request, outcome, ask.attempts)
-        return outcome
+            return _failure(request.id, Fault(FailureKind.INTERNAL, text, fatal=True), 0)
+        ask = _Ask(request, chat_body(self._spec, request), self._clock())
+        while True:
+            ticket = await self._gate.enter(ask.sat_out)
+            if ticket is None:
+                return _failure(request.id, ask.last or _STOPPED, ask.attempts)
+            outcome: Generation | Fault = _CANCELLED
+            try:
+                outcome = await self._attempt(ask)
+            finally:
+                busy = isinstance(outcome, Fault) and outcome.busy
+                good = isinstance(outcome, Generation)
+                self._gate.leave(ticket, good=good, busy=busy)
+            if isinstance(outcome, Generation):
+                return outcome
+            ask.last = outcome
+            wait_s = self._before_next(ask, outcome)
+            if wait_s is None:
+                return _failure(request.id, ask.last, ask.attempts)
+            if wait_s > 0:
+                await self._sleep(wait_s)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
 
-    def _retrying(self) -> AsyncRetrying:
-        return AsyncRetrying(
-            sleep=self._sleep,
-            stop=self._is_enough,
-            wait=self._wait_s,
-            retry=retry_if_result(lambda outcome: isinstance(outcome, Fault) and outcome.retry),
-            retry_error_callback=_outcome,
-        )
+    # --- after a fault ------------------------------------------------------------------------
 
-    def _is_enough(self, state: RetryCallState) -> bool:
-        limits, fault = self._limits, _outcome(state)
-        timed_out = isinstance(fault, Fault) and fault.kind is FailureKind.TIMEOUT
-        most = min(limits.attempts, limits.timeout_attempts) if timed_out else limits.attempts
-        spent_s = (state.seconds_since_start or 0.0) + state.upcoming_sleep
-        return state.attempt_number >= most or spent_s >= limits.budget_s
+    def _before_next(self, ask: _Ask, fault: Fault) -> float | None:
+        """Seconds to wait before the request is sent again, or None if it is not."""
+        if fault.param is not None:
+            if self._adapter.learn(fault.param, ask.sent):
+                return 0.0
+            value = ask.sent.get(fault.param)
+            if value is not None:
+                told = clip(f"{hint(fault.param, value)}; {fault.message}")
+                ask.last = fault = replace(fault, message=told, fatal=True)
+        if fault.fatal:
+            self._gate.close()
+        if not fault.retry:
+            return None
+        ask.faults[fault.kind] += 1
+        wait_s = self._wait_s(ask, fault)
+        if fault.busy:
+            wait_s = max(wait_s, self._gate.strike_s())
+            ask.sat_out = self._hold_back(fault, wait_s)
+        spent_s = self._clock() - ask.began + wait_s
+        enough = ask.faults[fault.kind] >= self._limits.most(fault.kind)
+        return None if enough or spent_s >= self._limits.budget_s else wait_s
 
-    def _wait_s(self, state: RetryCallState) -> float:
+    def _hold_back(self, fault: Fault, wait_s: float) -> float:
+        """Let this model, or all at the endpoint, wait as the refusal asks; returns until when."""
+        pause_s = wait_s if fault.wait_s is None else fault.wait_s
+        if not fault.upstream and fault.kind is FailureKind.RATE_LIMIT:
+            self._siblings.pause(pause_s)
+        return self._gate.pause(pause_s)
+
+    def _wait_s(self, ask: _Ask, fault: Fault) -> float:
         # Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
-        limits, fault = self._limits, _outcome(state)
-        asked_s = fault.wait_s if isinstance(fault, Fault) else None
+        limits, asked_s = self._limits, fault.wait_s
         cap_s = limits.backoff_cap_s if asked_s is None else limits.asked_jitter_s
-        jitter = wait_random_exponential(multiplier=limits.backoff_s, max=cap_s)
-        return (asked_s or 0.0) + jitter(state)
+        window = min(cap_s, limits.backoff_s * 2.0 ** (ask.faults[fault.kind] - 1))
+        return (asked_s or 0.0) + self._rng.uniform(0, window)
+
+    # --- one attempt --------------------------------------------------------------------------
 
     async def _attempt(self, ask: _Ask) -> Generation | Fault:
         ask.attempts += 1
+        ask.sent = self._adapter.applied(ask.body)
         ask.started_at, started = _now(), time.perf_counter()
         try:
-            status, headers, body = await self._post(ask.body)
-        except _TooLong as error:
-            return Fault(FailureKind.MALFORMED, str(error))
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            status, headers, body, first_s = await self._opened().send(
+                "POST", self._path, json.dumps(ask.sent).encode()
+            )
+        except Broken as error:
             return self._broken(error)
         latency_s = time.perf_counter() - started
         body = self._redactor.body(body)
         parsed = parse_reply(status, headers, body)
         if isinstance(parsed, Fault):
             return self._redacted(parsed)
-        return self._generation(ask, parsed, body, latency_s)
-
-    async def _post(self, data: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        session = self._opened()
-        # A redirect would hand the key and the prompt to another host.
-        async with session.post(
-            self._url, data=data, headers=self._headers.reveal(), allow_redirects=False
-        ) as response:
-            body = bytearray()
-            async for chunk in response.content.iter_any():
-                body += chunk
-                if len(body) > self._limits.body_bytes:
-                    raise _TooLong(f"a body of more than {self._limits.body_bytes} bytes")
-            return response.status, response.headers, bytes(body)
-
-    def _opened(self) -> aiohttp.ClientSession:
-        # Made at the first request: a session belongs to the running event loop.
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                # How many requests are in flight is the runner's decision.
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(
-                    total=self._limits.whole_s, sock_connect=self._limits.connect_s
-                ),
-            )
-        return self._session
-
-    def _broken(self, error: Exception) -> Fault:
-        """The fault of an attempt without a whole response."""
-        text = self._redactor.text(f"{type(error).__name__}: {error}")
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            return Fault(FailureKind.CONNECTION, clip(text), fatal=True)
-        if isinstance(error, TimeoutError) and not isinstance(
-            error, aiohttp.ConnectionTimeoutError
-        ):
-            hint = f"no whole reply within {self._limits.whole_s:g} s; a lower max_tokens may help"
-            return Fault(FailureKind.TIMEOUT, hint, retry=True)
-        if isinstance(error, aiohttp.ClientResponseError):
+        if parsed.hollow and ask.hollow < MOST_HOLLOW:
+            ask.hollow += 1
+            text = f"no text in its place (finish reason {parsed.finish_reason_raw})"
             return Fault(FailureKind.MALFORMED, clip(text), retry=True)
-        return Fault(FailureKind.CONNECTION, clip(text), retry=True)
+        return self._generation(ask, parsed, body, (first_s, latency_s))
+
+    def _opened(self) -> HttpClient:
+        # Made at the first request: connections belong to the running event loop.
+        if self._client is None:
+            limits = self._limits
+            bounds = Bounds(
+                limits.connect_s, limits.first_byte_s, limits.whole_s, limits.body_bytes
+            )
+            self._client = HttpClient(self._url, self._headers, bounds)
+        return self._client
+
+    def _broken(self, error: Broken) -> Fault:
+        """The fault of an attempt without a whole response."""
+        text = clip(self._redactor.text(str(error)))
+        if isinstance(error, Untrusted):
+            return Fault(FailureKind.CONNECTION, text, fatal=True)
+        if isinstance(error, TimedOut):
+            hinted = f"{text}; a lower max_tokens may help"
+            return Fault(FailureKind.TIMEOUT, hinted, retry=True)
+        if isinstance(error, NotHttp | TooLong):
+            return Fault(FailureKind.MALFORMED, text, retry=True)
+        where = text if isinstance(error, Refused) else f"connection: {text}"
+        return Fault(FailureKind.CONNECTION, where, retry=True)
 
     def _redacted(self, fault: Fault) -> Fault:
-        # Once more: JSON can spell a key in escapes that the body's redaction does not see.
-        message = self._redactor.text(fault.message)
-        return Fault(fault.kind, message, fault.retry, fault.fatal, fault.wait_s)
+        # Once more: what was escaped in the body is plain text now.
+        return replace(fault, message=self._redactor.text(fault.message))
 
-    def _generation(self, ask: _Ask, reply: Reply, body: bytes, latency_s: float) -> Generation:
-        usage, clean = reply.usage, self._redactor.text
+    def _generation(
+        self, ask: _Ask, reply: Reply, body: bytes, times_s: tuple[float, float]
+    ) -> Generation:
+        usage = reply.usage
         priced = self._spec.cost(usage.prompt_tokens, usage.completion_tokens)
         source = "endpoint" if usage.cost is not None else "price" if priced is not None else None
-        return Generation(
-            request_id=ask.request_id,
-            text=clean(reply.text),
-            finish_reason=reply.finish_reason,
+        text, stopped = reply.text, False
+        if self._adapter.stops_here:
+            text, stopped = cut_at_stop(text, ask.request.sampling.stop)
+        made = Generation(
+            request_id=ask.request.id,
+            text=text,
+            finish_reason="stop" if stopped else reply.finish_reason,
             finish_reason_raw=reply.finish_reason_raw,
-            reasoning=None if reply.reasoning is None else clean(reply.reasoning),
+            reasoning=reply.reasoning,
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,
@@ -254,38 +317,75 @@ class OpenAIChat:
             fingerprint=reply.fingerprint,
             response_id=reply.response_id,
             attempts=ask.attempts,
+            adaptations=(*self._left_out, *self._adapter.notes(ask.body)),
             started_at=ask.started_at,
-            latency_s=latency_s,
+            first_token_s=None,
+            latency_s=times_s[1],
             cost=priced if usage.cost is None else usage.cost,
             cost_source=source,
-            body=zlib.compress(body),
+            body=_packed(body),
         )
+        return self._cleaned(made, body)
+
+    def _cleaned(self, made: Generation, body: bytes) -> Generation:
+        """``made`` without secrets, also those put together from pieces of the body.
+
+        What stands in the clean body word for word, or is too short, holds none.
+        """
+        clean = self._redactor.text
+        told = (value for name in _FROM_OUTSIDE if (value := getattr(made, name)))
+        if all(len(v) < MIN_LENGTH or v.encode() in body or clean(v) == v for v in told):
+            return made
+        changed: dict[str, Any] = {
+            name: masked
+            for name in _FROM_OUTSIDE
+            if (value := getattr(made, name)) and (masked := clean(value)) != value
+        }
+        return replace(made, **changed, body=_packed(WITHHELD.encode()))
 
 
 @dataclass(slots=True)
 class _Ask:
     """One request on its way."""
 
-    request_id: str
-    body: bytes
+    request: Request
+    body: dict[str, Any]
+    """As the study has it."""
+    began: float
+    sent: dict[str, Any] = field(default_factory=dict)
+    """As it was sent last."""
     attempts: int = 0
+    hollow: int = 0
+    """Replies without text so far."""
+    faults: Counter[FailureKind] = field(default_factory=Counter)
+    """Faults that could heal, by kind."""
+    sat_out: float = -1.0
+    """End of the pause that it has waited for itself."""
+    last: Fault | None = None
     started_at: str = ""
     """Start of the latest attempt."""
 
 
-class _TooLong(Exception):
-    """A body longer than is read."""
+_FROM_OUTSIDE = (
+    *("text", "reasoning", "finish_reason_raw", "served_model"),
+    *("provider", "fingerprint", "response_id"),
+)
+"""Fields of a generation that hold what the endpoint wrote."""
+
+_STOPPED = Fault(FailureKind.INTERNAL, "not sent: the model was stopped", fatal=True)
+_CANCELLED = Fault(FailureKind.INTERNAL, "given up")
 
 
-def _outcome(state: RetryCallState) -> Generation | Fault:
-    assert state.outcome is not None
-    outcome: Generation | Fault = state.outcome.result()
-    return outcome
+def _packed(body: bytes) -> bytes:
+    return zlib.compress(body)
 
 
-def _failure(request: Request, fault: Fault, attempts: int) -> Failure:
-    return Failure(request.id, fault.kind, fault.message, attempts, _now(), fault.fatal)
+def _failure(request_id: str, fault: Fault, attempts: int) -> Failure:
+    return Failure(request_id, fault.kind, fault.message, attempts, _now(), fault.fatal)
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
+
+
+__all__ = ["Limits", "OpenAIChat", "open_openai", "open_openrouter"]

@@ -204,6 +204,11 @@ def _facts(record: Mapping[str, Any]) -> str:
     return "; ".join([str(address), *facts])
 
 
+def adaptations(found: Provenance) -> list[Fact]:
+    """What was sent otherwise than the study says, since a model refused it."""
+    return [Fact(a.model, f"{a.what} ({count(a.replies)} replies)") for a in found.adapted]
+
+
 def providers(view: View, found: Provenance) -> str:
     """Who served the replies."""
     if view.imported:

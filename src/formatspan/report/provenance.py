@@ -27,6 +27,12 @@ SELECT wrapper, min(chars), max(chars), avg(pad_chars), max(pad_chars)
 FROM prompts GROUP BY wrapper
 """
 
+_ADAPTED = """
+SELECT p.model, note.value, count(DISTINCT p.id)
+FROM points p JOIN generations g USING (request_id), json_each(g.adaptations) note
+WHERE p.copy_of IS NULL AND g.adaptations <> '[]' GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
 
 @dataclass(frozen=True)
 class Served:
@@ -57,6 +63,16 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Adapted:
+    """Requests to one model that were sent otherwise than the study says, as it refused that."""
+
+    model: str
+    what: str
+    """``parameter: what was done``."""
+    replies: int
+
+
+@dataclass(frozen=True)
 class Padded:
     """Lengths of the prompts under one wrapper, in characters."""
 
@@ -74,6 +90,7 @@ class Provenance:
     served: tuple[Served, ...] = ()
     failed: tuple[Failed, ...] = ()
     padded: tuple[Padded, ...] = ()
+    adapted: tuple[Adapted, ...] = ()
     models: tuple[tuple[str, dict[str, Any]], ...] = ()
     """Facts of each model's backend by label."""
     costs: tuple[Cost, ...] = ()
@@ -97,6 +114,7 @@ def provenance(store_path: Path | None) -> Provenance:
         return Provenance(
             served=tuple(Served(*row) for row in ask(_SERVED)),
             failed=tuple(Failed(*row) for row in ask(_FAILURES)),
+            adapted=tuple(Adapted(*row) for row in ask(_ADAPTED)),
             padded=tuple(Padded(*row) for row in ask(_PADDING)),
             models=tuple(store.records("models").items()),
             costs=costs(store),

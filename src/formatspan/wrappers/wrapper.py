@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from formatspan.contracts import Contract, Form
@@ -99,7 +100,9 @@ def vocabulary(content: Content, *, quoted: bool = False) -> str:
     return ", ".join(shown[:-1]) + " or " + shown[-1] if len(shown) > 1 else shown[0]
 
 
-def _values(content: Content) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def _values(content: Content) -> Mapping[str, Any]:
+    """What templates see; the same for all wrappers of an example, which come one by one."""
     named = labels(len(content.options)) if content.form == "label" else [""] * 99
     return {
         "instruction": content.instruction,
