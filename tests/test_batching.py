@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from formatspan import batching
 from formatspan.backends.batch_api import Answered, BatchApi, answered
-from formatspan.batch_notes import Open, open_batches
-from formatspan.batching import Batcher
+from formatspan.batches import loop as batching
+from formatspan.batches.loop import Batcher
+from formatspan.batches.notes import Open, open_batches
 from formatspan.errors import RunError, StudyError
 from formatspan.session import run
 from formatspan.store import Store

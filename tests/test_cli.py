@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from formatspan import cli
-from formatspan.cli import app
+from formatspan.cli import app, options
 
 ROOT = Path(__file__).parent.parent
 
@@ -264,7 +264,7 @@ def test_without_a_command_there_is_help(
 def test_lists_are_split_at_commas_but_not_inside_a_script(
     values: list[str], parts: list[str]
 ) -> None:
-    assert cli._parts(values) == parts
+    assert options.parts(values) == parts
 
 
 @pytest.mark.parametrize("place", ["make_context", "invoke"])

@@ -11,7 +11,7 @@ import pytest
 
 from formatspan.analysis import analyze
 from formatspan.backends.scripted import ScriptedModel
-from formatspan.cli import _print_bill
+from formatspan.cli.output import print_bill
 from formatspan.records import Generation, Request
 from formatspan.report.costs import costs
 from formatspan.report.threats import threats
@@ -72,7 +72,7 @@ def test_the_page_and_the_terminal_say_both(
     assert "2 providers" in unescape(html)
     assert "<b>Evil" not in html
     assert "costs.csv" in {p.name for p in files.tables}
-    _print_bill(routed)
+    print_bill(routed)
     said = capsys.readouterr().out
     assert "what it cost" in said
     assert "$5.00" in said

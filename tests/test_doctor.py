@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from formatspan import cli
-from formatspan.checkup import diagnose, of_addresses
-from formatspan.doctor import Finding, Mark, Patient, is_fatal
+from formatspan.checks.checkup import diagnose, of_addresses
+from formatspan.checks.doctor import Finding, Mark, Patient, is_fatal
 from formatspan.records import Failure, FailureKind
 from formatspan.session import run
 from formatspan.study import Study
@@ -151,7 +151,7 @@ class _Constrains:
     [('{"answer": "A"}', Mark.GOOD), ("It is sunny.", Mark.STOP), ('{"answer": 3}', Mark.STOP)],
 )
 async def test_a_format_that_is_ignored_without_a_word(text: str, mark: Mark) -> None:
-    from formatspan.doctor import examine
+    from formatspan.checks.doctor import examine
     from formatspan.records import Generation
 
     study = Study.build(

@@ -15,9 +15,9 @@ import formatspan
 from conftest import data_folder
 from formatspan.backends.model_list import models_in
 from formatspan.errors import StudyError
-from formatspan.price_lists import find_prices
-from formatspan.pricing import ModelPrice, read_prices
 from formatspan.session import run
+from formatspan.spending.price_lists import find_prices
+from formatspan.spending.pricing import ModelPrice, read_prices
 from formatspan.store import Store
 from formatspan.study import Study
 

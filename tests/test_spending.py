@@ -13,7 +13,6 @@ import pytest
 
 from formatspan.backends.scripted import ScriptedModel
 from formatspan.errors import StudyError
-from formatspan.pricing import FREE, ModelPrice
 from formatspan.records import (
     Failure,
     FailureKind,
@@ -23,7 +22,8 @@ from formatspan.records import (
     Sampling,
 )
 from formatspan.session import run
-from formatspan.spending import Purse, most_tokens, spent_so_far
+from formatspan.spending.pricing import FREE, ModelPrice
+from formatspan.spending.purse import Purse, most_tokens, spent_so_far
 from formatspan.store import Store
 from formatspan.study import Study
 

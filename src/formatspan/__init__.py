@@ -13,7 +13,8 @@ from formatspan._version import __version__
 
 if TYPE_CHECKING:
     from formatspan.analysis import Analysis, analyze
-    from formatspan.bill import Plan
+    from formatspan.billing.bill import Plan
+    from formatspan.billing.planner import plan
     from formatspan.comparison import Comparison, compare
     from formatspan.contracts import CONTRACTS, Contract
     from formatspan.errors import (
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from formatspan.falsifier.result import Falsification
     from formatspan.folder import Run
     from formatspan.imported import analyze_table
-    from formatspan.planner import plan
     from formatspan.records import Extraction, Generation, Status
     from formatspan.session import run
     from formatspan.study import Study
@@ -68,7 +68,7 @@ __all__ = [
 
 _HOMES = {
     "analysis": ("Analysis", "analyze"),
-    "bill": ("Plan",),
+    "billing.bill": ("Plan",),
     "comparison": ("Comparison", "compare"),
     "contracts": ("CONTRACTS", "Contract"),
     "errors": (
@@ -86,7 +86,7 @@ _HOMES = {
     "falsifier.result": ("Falsification",),
     "folder": ("Run",),
     "imported": ("analyze_table",),
-    "planner": ("plan",),
+    "billing.planner": ("plan",),
     "records": ("Extraction", "Generation", "Status"),
     "session": ("run",),
     "study": ("Study",),

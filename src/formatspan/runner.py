@@ -20,7 +20,7 @@ from typing import NamedTuple, ParamSpec, TypeVar, cast
 from formatspan.backends.base import Backend, Coached, Lesson
 from formatspan.backends.redaction import Redactor, Secret
 from formatspan.records import Failure, FailureKind, Generation, Request
-from formatspan.spending import Purse
+from formatspan.spending.purse import Purse
 from formatspan.store import Pending, Store
 
 PAGE = 512

@@ -13,19 +13,19 @@ from formatspan._version import __version__
 from formatspan.asking import Listener, Silent, ask, width
 from formatspan.atomic import write_text
 from formatspan.backends.base import Backend
-from formatspan.batch_notes import check_batchable, open_batches, refuse_open
-from formatspan.batching import Batcher, BatchLane
+from formatspan.batches.loop import Batcher, BatchLane
+from formatspan.batches.notes import check_batchable, open_batches, refuse_open
 from formatspan.building import Builder
-from formatspan.checkup import glances
+from formatspan.checks.checkup import glances
 from formatspan.errors import FormatspanError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel
 from formatspan.growth import merge
 from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
-from formatspan.price_lists import find_prices
-from formatspan.pricing import ModelPrice
 from formatspan.runner import Lane, Runner
-from formatspan.spending import check_priced, purse_for, take_shared
+from formatspan.spending.price_lists import find_prices
+from formatspan.spending.pricing import ModelPrice
+from formatspan.spending.purse import check_priced, purse_for, take_shared
 from formatspan.store import Store, check_cache, check_store
 from formatspan.study import Study
 
@@ -54,7 +54,7 @@ def run(
         listener: Hears how it goes.
         max_cost: US dollars that the run may cost in all: it stops before the first request
             that could exceed it.
-        price_file: YAML with prices, see `formatspan.pricing`.
+        price_file: YAML with prices, see `formatspan.spending.pricing`.
         check: Look at every endpoint with one tiny request before it is asked.
         batch: Ask through OpenAI's Batch API: half the price, within a day.
 

@@ -13,8 +13,8 @@ from formatspan.report.numbers import MISSING, count, dollars, duration, points
 from formatspan.report.terminal import plain
 
 if TYPE_CHECKING:
-    from formatspan.bill import ModelBill, Plan, Power
-    from formatspan.pricing import ModelPrice
+    from formatspan.billing.bill import ModelBill, Plan, Power
+    from formatspan.spending.pricing import ModelPrice
 
 _COUNTED = {"tokenizer": "", "replies": "≈ ", "characters": "≈ "}
 

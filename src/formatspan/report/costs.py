@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from formatspan.billing.tokens import Stored, added, stored_replies
 from formatspan.report.atomic import write_text
 from formatspan.report.escape import neutral
 from formatspan.report.numbers import MISSING, count, dollars
 from formatspan.report.terminal import plain
 from formatspan.store import Store
-from formatspan.tokens import Stored, added, stored_replies
 
 ALL = "all"
 """Wrapper of the rows that hold a model's total."""

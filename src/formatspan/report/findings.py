@@ -11,7 +11,7 @@ from rich.text import Text
 from formatspan.report.terminal import plain
 
 if TYPE_CHECKING:
-    from formatspan.doctor import Finding
+    from formatspan.checks.doctor import Finding
 
 _STYLES = {"ok": "green", "warn": "yellow", "stop": "bold red"}
 

@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 from formatspan.backends.base import Backend, Capabilities
 from formatspan.backends.table import open_backend
-from formatspan.bill import ModelBill, Plan, Power, WrapperBill
+from formatspan.billing.bill import ModelBill, Plan, Power, WrapperBill
+from formatspan.billing.tally import TYPICAL, Count, Place, Tally, answered_places
+from formatspan.billing.tokens import Stored, TokenCount, added, stored_replies
 from formatspan.errors import BackendError, DataError, StudyError
 from formatspan.folder import RunFolder, default_folder
 from formatspan.grid import Budgets, OpenModel, endpoint_hash, padding_unit
 from formatspan.growth import merge
 from formatspan.planning import described, load_tasks
-from formatspan.price_lists import find_prices
-from formatspan.pricing import BATCH_DISCOUNT, ModelPrice
 from formatspan.routing import KEY as PROVIDER
 from formatspan.routing import UNPINNED, is_pinned
+from formatspan.spending.price_lists import find_prices
+from formatspan.spending.pricing import BATCH_DISCOUNT, ModelPrice
 from formatspan.stats.power import design_of, examples_for, half_width, seeded
 from formatspan.store import Store
 from formatspan.study import ModelEntry, Study
-from formatspan.tally import TYPICAL, Count, Place, Tally, answered_places
 from formatspan.tasks.task import TaskData
-from formatspan.tokens import Stored, TokenCount, added, stored_replies
 
 ASSUMED_LATENCY_S = 1.0
 """Seconds a reply takes where none has been measured."""
@@ -62,7 +62,7 @@ def plan(
         study: What would be asked.
         run: The run's folder, ``runs/<name>`` by default; it need not exist.
         data_dir: Folder with ``<task>.jsonl`` files in the hub's field names.
-        price_file: YAML with prices, see `formatspan.pricing`.
+        price_file: YAML with prices, see `formatspan.spending.pricing`.
         concurrency: Requests in flight to each model, instead of the study's.
         batch: Price the requests as batches.
         online: Ask endpoints for their price list where a key is at hand; never fails.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formatspan.loops import run_to_end
-from formatspan.pricing import ModelPrice, shipped_prices, stated_prices
+from formatspan.spending.pricing import ModelPrice, shipped_prices, stated_prices
 from formatspan.study import ModelEntry, Study
 
 TIMEOUT_S = 10.0

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from formatspan.backends.batch_api import Answered
 from formatspan.backends.chat_fault import Fault
 from formatspan.backends.chat_reply import Reply, parse_reply
-from formatspan.pricing import BATCH_DISCOUNT, ModelPrice
 from formatspan.records import Failure, FailureKind, Generation
+from formatspan.spending.pricing import BATCH_DISCOUNT, ModelPrice
 
 
 def outcome_of(row: Answered, price: ModelPrice | None) -> Generation | Failure:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from formatspan.errors import StudyError
-from formatspan.pricing import FREE, ModelPrice
 from formatspan.records import Failure, FailureKind, Generation, Request
+from formatspan.spending.pricing import FREE, ModelPrice
 from formatspan.store import Store
 from formatspan.study import Study
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from formatspan.billing.tokens import TokenCount
 from formatspan.contracts import constraint
 from formatspan.grid import Budgets, OpenModel, TaskGrid
 from formatspan.records import Constraint, Mode, Prompt
 from formatspan.store import Store
 from formatspan.study import Budget, Study
 from formatspan.tasks.task import TaskData, space_of
-from formatspan.tokens import TokenCount
 
 Place = tuple[str, str, str, str, str, int]
 """Model, task, example id, wrapper, mode and seed of a point."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from formatspan.backends.base import Backend
 from formatspan.backends.table import open_backend
-from formatspan.doctor import Finding, Mark, Patient, examine, glance
+from formatspan.checks.doctor import Finding, Mark, Patient, examine, glance
 from formatspan.errors import BackendError
 from formatspan.loops import run_to_end
-from formatspan.pricing import FREE_SCHEMES
-from formatspan.spending import Purse
+from formatspan.spending.pricing import FREE_SCHEMES
+from formatspan.spending.purse import Purse
 from formatspan.study import ModelEntry, Study
 
 

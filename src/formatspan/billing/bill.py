@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from formatspan.pricing import ModelPrice
-from formatspan.tokens import Counted
+from formatspan.billing.tokens import Counted
+from formatspan.spending.pricing import ModelPrice
 
 
 @dataclass(frozen=True, slots=True)

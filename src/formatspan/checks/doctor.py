@@ -25,7 +25,7 @@ from formatspan.records import (
 )
 from formatspan.routing import KEY as PROVIDER
 from formatspan.routing import UNPINNED, is_pinned
-from formatspan.spending import Purse
+from formatspan.spending.purse import Purse
 from formatspan.study import ModelEntry, Study
 
 DICE = (Message("user", "Write eight random words, separated by spaces."),)

@@ -23,12 +23,12 @@ from formatspan.backends.batch_api import (
     input_line,
 )
 from formatspan.backends.raw import RawEndpoint
-from formatspan.batch_notes import Open, forget, note, open_batches
-from formatspan.batch_replies import outcome_of
-from formatspan.pricing import BATCH_DISCOUNT, ModelPrice
+from formatspan.batches.notes import Open, forget, note, open_batches
+from formatspan.batches.replies import outcome_of
 from formatspan.records import Failure, Generation
 from formatspan.runner import Job, Progress
-from formatspan.spending import Purse, most_tokens
+from formatspan.spending.pricing import BATCH_DISCOUNT, ModelPrice
+from formatspan.spending.purse import Purse, most_tokens
 from formatspan.store import Pending, Store
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 100 << 20

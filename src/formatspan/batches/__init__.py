@@ -1,0 +1,1 @@
+"""The other way to ask: batches of a file's worth, cheaper and later."""

@@ -1,0 +1,1 @@
+"""``formatspan plan``: what a study would ask, cost and take; nothing is asked."""

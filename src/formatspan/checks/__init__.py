@@ -1,0 +1,1 @@
+"""Looks at models before they are asked."""

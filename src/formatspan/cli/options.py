@@ -1,0 +1,136 @@
+"""The options that commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from formatspan.errors import StudyError
+
+if TYPE_CHECKING:
+    from formatspan.study import Study
+
+_ADDRESS = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9_.-]*:|openrouter/|local/|openai/)")
+"""How a model's address begins."""
+
+StudyPath = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Study file (YAML), or the folder of a run to go on with.", metavar="STUDY"
+    ),
+]
+Preset = Annotated[str | None, typer.Option(help="A study that ships with formatspan.")]
+Models = Annotated[
+    list[str] | None, typer.Option(help="Model addresses; repeat or separate by commas.")
+]
+Tasks = Annotated[list[str] | None, typer.Option(help="Tasks or data files; likewise.")]
+Wrappers = Annotated[list[str] | None, typer.Option(help="Wrapper families; likewise.")]
+Examples = Annotated[str | None, typer.Option(help="Examples per task.", metavar="N")]
+Seeds = Annotated[str | None, typer.Option(help="Repeats of every prompt.", metavar="N")]
+MaxTokens = Annotated[str | None, typer.Option(help="Longest reply, in tokens.", metavar="N")]
+Temperature = Annotated[str | None, typer.Option(help="0 is greedy.", metavar="X")]
+Budget = Annotated[str | None, typer.Option(help="Padding: none, task, example or '{chars: N}'.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any other key of a study; VALUE is YAML."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder with <task>.jsonl files; else FORMATSPAN_DATA, else the hub."),
+]
+Level = Annotated[
+    str | None, typer.Option(help="Extraction level: strict, normalized, lenient or paper.")
+]
+RunOrTable = Annotated[
+    Path,
+    typer.Argument(
+        help="The run's folder, or a table scored elsewhere (.csv, .jsonl, .parquet).",
+        metavar="RUN",
+    ),
+]
+PriceFile = Annotated[
+    Path | None, typer.Option(help="YAML with prices in US dollars per million tokens.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def study_of(
+    path: Path | None, preset: str | None, given: dict[str, Any], sets: list[str] | None
+) -> tuple[Study, Path | None]:
+    """The study meant by the arguments, and the run's folder if one was named."""
+    from formatspan.folder import STUDY_NAME
+    from formatspan.study import Study
+    from formatspan.study_file import set_keys
+
+    overrides = {**given, **set_keys(sets or [])}
+    if path is not None and preset is not None:
+        raise StudyError("expected a study file or --preset, not both")
+    if preset is not None:
+        return Study.preset(preset, overrides), None
+    if path is None:
+        if not {"models", "tasks"} <= overrides.keys():
+            raise StudyError("expected a study file, --preset, or both --models and --tasks")
+        return Study.build(overrides, "command line"), None
+    if path.is_dir():
+        if not (path / STUDY_NAME).exists():
+            raise StudyError(
+                f"{path}: a folder without {STUDY_NAME}; expected a study file, or a run's folder"
+            )
+        return Study.from_file(path / STUDY_NAME, overrides), path
+    return Study.from_file(path, overrides), None
+
+
+def lists(**options: list[str] | None) -> dict[str, Any]:
+    """Repeated or comma-separated options as lists, without those not given."""
+    split = {key: parts(values) for key, values in options.items() if values}
+    for key, named in split.items():
+        if not named:
+            raise StudyError(f"--{key}: names nothing")
+    return dict(split)
+
+
+def parts(values: Iterable[str]) -> list[str]:
+    """The parts between commas; those inside a ``scripted:`` address belong to it."""
+    found: list[str] = []
+    for value in values:
+        open_script = False
+        for part in value.split(","):
+            if open_script and not _ADDRESS.match(part):
+                found[-1] += f",{part}"
+            elif part.strip():
+                found.append(part.strip())
+                open_script = part.strip().lower().startswith("scripted")
+    return found
+
+
+def values(**options: str | None) -> dict[str, Any]:
+    """Options as the values that they would be in a study file, without those not given."""
+    from formatspan.study_file import read_value
+
+    return {
+        key: read_value(text, f"--{key.replace('_', '-')}")
+        for key, text in options.items()
+        if text is not None
+    }
+
+
+def count(option: str, text: str) -> int:
+    """A count given as text; one line for anything else."""
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise StudyError(f"{option}: expected a whole number from 0 on, got {text!r}")
+    return int(text)
+
+
+def model_pairs(texts: list[str]) -> dict[str, str]:
+    """Which model of one run is compared with which of the other, from ``NAME=NAME``."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        left, equals, right = (part.strip() for part in text.partition("="))
+        if not (left and equals and right):
+            raise StudyError(f"--pair {text!r}: expected a model of A, '=', a model of B")
+        pairs[left] = right
+    return pairs

@@ -1,0 +1,1 @@
+"""What tokens cost, and the purse that keeps a run within a budget."""
