@@ -220,7 +220,7 @@ def test_the_paper_has_a_sane_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_without_rows_a_usual_sample_stands_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from formatspan import planner
+    from formatspan.billing import planner
     from formatspan.errors import DataError
 
     def unreachable(*_: object) -> None:
