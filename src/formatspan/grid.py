@@ -13,10 +13,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from formatspan.backends.base import ConstraintType, Lesson, Tokenizer
-from formatspan.constraints import held_by
+from formatspan.constraints import held_by, preamble_room
 from formatspan.contracts import Answers, AnswerSpace, Contract
 from formatspan.errors import StudyError
 from formatspan.records import (
+    Constraint,
     Example,
     Mode,
     Point,
@@ -209,7 +210,7 @@ def request_for(
     seed: int,
 ) -> Request:
     """The request that asks ``prompt`` of ``model``; its id is a hash of its content."""
-    held = held_by(*asked, model.constraints) if mode == "constrained" else None
+    held = _held(study, model, asked) if mode == "constrained" else None
     endpoint = model.endpoint
     if held and model.entry.constrain:  # the same constraint, written otherwise
         endpoint = content_hash([endpoint, model.entry.constrain])
@@ -225,6 +226,11 @@ def request_for(
             constraint=held,
         )
     )
+
+
+def _held(study: Study, model: OpenModel, asked: tuple[Contract, AnswerSpace]) -> Constraint | None:
+    room = preamble_room(study.sampling(model.entry).max_tokens)
+    return held_by(*asked, model.constraints, room)
 
 
 def identified(request: Request) -> Request:
