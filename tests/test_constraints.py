@@ -16,7 +16,7 @@ from formatspan.backends.chat_constraint import (
     dialect_of,
 )
 from formatspan.backends.chat_request import chat_body
-from formatspan.constraints import forms, grammar, held_by
+from formatspan.constraints import forms, grammar, held_by, preamble_room
 from formatspan.contracts import AnswerSpace, Contract, answers, reply
 from formatspan.errors import BackendError, RunError, StudyError
 from formatspan.grid import OpenModel, request_for
@@ -93,16 +93,30 @@ def test_choices_are_the_strict_replies() -> None:
     assert json.loads(found.value) == ["answer: yes", "answer: no"]
 
 
+@pytest.mark.parametrize("room", [None, 0, 5])
 @pytest.mark.parametrize("kind", SPACES)
 @pytest.mark.parametrize("name", CONTRACTS)
-def test_the_grammar_says_what_the_regular_expression_says(name: str, kind: str) -> None:
+def test_the_grammar_says_what_the_regular_expression_says(
+    name: str, kind: str, room: int | None
+) -> None:
     contract, space = CONTRACTS[name], SPACES[kind]
-    pattern = _as_pattern(grammar(contract, space))
-    regex = next(forms(contract, space)).value
+    pattern = _as_pattern(grammar(contract, space, room))
+    regex = next(forms(contract, space, room)).value
     tried = [reply(contract, space, value) for value in answers(space)]
+    tried += ["Short\n" + tried[0], "Longer\n" + tried[0]]
     tried += ["", "A\n", "Think.\nMore.\n" + tried[0], "x\n" * 9 + tried[0], tried[0] + " ", "007"]
     for text in tried:
         assert bool(re.fullmatch(pattern, text)) == bool(re.fullmatch(regex, text)), text
+
+
+def test_a_preamble_leaves_room_for_the_answer_at_a_small_cap() -> None:
+    assert preamble_room(24) == 24
+    assert preamble_room(8) == 0
+    assert preamble_room(512) is None
+    found = held_by(CONTRACTS["deliberate"], SPACES["boolean"], {"regex"}, preamble_room(24))
+    assert found is not None
+    assert re.fullmatch(found.value, "Ice is cold.\nAnswer: yes")
+    assert not re.fullmatch(found.value, "Ice is colder than most.\nMore.\nAnswer: yes")
 
 
 def _as_pattern(text: str) -> str:

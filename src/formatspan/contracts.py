@@ -143,8 +143,23 @@ def answers(space: AnswerSpace) -> tuple[Answer, ...]:
     return (True, False) if space.kind == "boolean" else (0, 7, -3, 1250, 2.5)
 
 
-def constraint(contract: Contract, space: AnswerSpace) -> Constraint:
+def preamble_pattern(room: int | None) -> str:
+    """Text before an answer line: one line of at most ``room`` characters, or `PREAMBLE_PATTERN`.
+
+    A decoder that may write freely writes until the cap and never comes to its answer.
+    """
+    if room is None:
+        return PREAMBLE_PATTERN
+    return rf"(?:[^\n]{{1,{room}}}\n)?" if room > 0 else ""
+
+
+def constraint(contract: Contract, space: AnswerSpace, room: int | None = None) -> Constraint:
     """The regular expression that holds a decoder to the contract.
+
+    Args:
+        contract: The shape.
+        space: The answers.
+        room: Characters that a preamble may have; None leaves its lines unbounded.
 
     A regular expression rather than a JSON schema even for ``json``: a schema allows white
     space between tokens, which small models fill until the length cap.
@@ -153,12 +168,12 @@ def constraint(contract: Contract, space: AnswerSpace) -> Constraint:
         body = NUMBER_PATTERN
     else:
         replies = [reply(contract, space, value) for value in answers(space)]
-        prefix = PREAMBLE_PATTERN if contract.preamble else ""
+        prefix = preamble_pattern(room) if contract.preamble else ""
         return Constraint("regex", prefix + _alternatives(replies))
     marker = 987654321
     shell = escaped(reply(contract, space, marker))
     pattern = shell.replace(str(marker), body)
-    return Constraint("regex", (PREAMBLE_PATTERN if contract.preamble else "") + pattern)
+    return Constraint("regex", (preamble_pattern(room) if contract.preamble else "") + pattern)
 
 
 def _alternatives(replies: list[str]) -> str:

@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from formatspan.backends.base import ConstraintType, Lesson, Tokenizer
-from formatspan.constraints import held_by
+from formatspan.constraints import held_by, preamble_room
 from formatspan.contracts import Answers, AnswerSpace, Contract
 from formatspan.records import (
+    Constraint,
     Example,
     Mode,
     Point,
@@ -286,7 +287,7 @@ def request_for(
 
     ``known_id`` saves making the hash again where it is known.
     """
-    held = held_by(*asked, model.constraints) if mode == "constrained" else None
+    held = _held(study, model, asked) if mode == "constrained" else None
     endpoint = model.endpoint
     if held and model.entry.constrain:  # the same constraint, written otherwise
         endpoint = content_hash([endpoint, model.entry.constrain])
@@ -301,6 +302,11 @@ def request_for(
         constraint=held,
     )
     return request if known_id else identified(request)
+
+
+def _held(study: Study, model: OpenModel, asked: tuple[Contract, AnswerSpace]) -> Constraint | None:
+    room = preamble_room(study.sampling(model.entry).max_tokens)
+    return held_by(*asked, model.constraints, room)
 
 
 def identified(request: Request) -> Request:
