@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from formatspan.atomic import write_bytes, write_text
 from formatspan.errors import StorageError
-from formatspan.report.atomic import write_bytes, write_text
 from formatspan.report.escape import latex, markdown, neutral, one_line
 from formatspan.report.numbers import MISSING, interval, percent, points, probability, ratio
 from formatspan.report.table_list import TABLES

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from formatspan.atomic import write_text
 from formatspan.billing.tokens import Stored, added, stored_replies
-from formatspan.report.atomic import write_text
 from formatspan.report.escape import neutral
 from formatspan.report.numbers import MISSING, count, dollars
 from formatspan.report.terminal import plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from formatspan.report.atomic import write_text
+from formatspan.atomic import write_text
 from formatspan.report.falsifier import (
     FALSIFIER_TABLES,
     FalsifierTable,

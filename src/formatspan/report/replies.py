@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from formatspan.atomic import write_with
 from formatspan.errors import RunError, StudyError
 from formatspan.records import Level, Status
-from formatspan.report.atomic import write_with
 from formatspan.store import Store
 from formatspan.study import Study
 from formatspan.table import scored

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from formatspan.report.atomic import write_text
+from formatspan.atomic import write_text
 from formatspan.report.escape import latex, markdown, neutral, one_line
 from formatspan.report.numbers import MISSING, count, interval
 from formatspan.report.view import Row, View

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from formatspan.atomic import write_text
 from formatspan.errors import StorageError
-from formatspan.report.atomic import write_text
 from formatspan.report.costs import write_costs
 from formatspan.report.explorer import explorer
 from formatspan.report.falsifier_section import section, write_section

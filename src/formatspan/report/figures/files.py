@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from formatspan.report.atomic import write_bytes
+from formatspan.atomic import write_bytes
 from formatspan.report.figures.table import Drawn, missing_extra
 from formatspan.report.figures.theme import CURRENT, FILE_FONT, INK
 
