@@ -13,10 +13,10 @@ from formatspan.records import Example
 from formatspan.report import explorer as explorer_module
 from formatspan.report.explorer import HEAD, TAIL, explorer
 from formatspan.report.prompts import PromptBook, filled
-from formatspan.report.replies import ReplyFilter, planned_study, replies, write_parquet
+from formatspan.report.replies import ReplyFilter, replies, study_of, write_parquet
 from formatspan.report.selection import selected
 from formatspan.store import Store
-from formatspan.table import scored
+from formatspan.table import scored, study_of
 from report_runs import MODELS, WRAPPERS, run
 
 
@@ -87,7 +87,7 @@ def test_parquet_is_written_whole(store_path: Path, tmp_path: Path) -> None:
 
 def test_the_selection_is_balanced_and_whole(store_path: Path) -> None:
     with Store.read(store_path) as store:
-        table = scored(store, planned_study(store), "normalized")
+        table = scored(store, study_of(store), "normalized")
     chosen = selected(table, 180)
     counts = Counter((q.model, q.task) for q in chosen)
     assert sum(len(q.outcomes) for q in chosen) == 180
@@ -99,14 +99,14 @@ def test_the_selection_is_balanced_and_whole(store_path: Path) -> None:
 
 def test_flips_come_first(store_path: Path) -> None:
     with Store.read(store_path) as store:
-        table = scored(store, planned_study(store), "normalized")
+        table = scored(store, study_of(store), "normalized")
     chosen = [q for q in selected(table, 90) if q.model == "clumsy"]
     assert all(q.flip for q in chosen)
 
 
 def test_a_prompt_is_put_together_again(store_path: Path) -> None:
     with Store.read(store_path) as store:
-        study = planned_study(store)
+        study = study_of(store)
         book = PromptBook(store, study, store.records("tasks"))
         stored = _stored(store)
         examples = list(store.examples())
@@ -133,7 +133,7 @@ def _stored(store: Store) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
 def test_token_padding_is_kept_as_unit_and_repeats(tmp_path: Path) -> None:
     path = run(tmp_path / "r", examples=2, budget_unit="tokens") / "run.sqlite"
     with Store.read(path) as store:
-        book = PromptBook(store, planned_study(store), store.records("tasks"))
+        book = PromptBook(store, study_of(store), store.records("tasks"))
         stored = _stored(store)
         for example in store.examples():
             for wrapper in WRAPPERS:
@@ -157,7 +157,7 @@ def test_a_template_that_changes_its_content_is_kept_as_text(tmp_path: Path) -> 
     }
     path = run(tmp_path / "r", examples=2, wrappers=[loud, "json"]) / "run.sqlite"
     with Store.read(path) as store:
-        book = PromptBook(store, planned_study(store), store.records("tasks"))
+        book = PromptBook(store, study_of(store), store.records("tasks"))
         stored = _stored(store)
         for example in store.examples():
             entry = book.entry(example, "steady", "loud")

@@ -381,12 +381,14 @@ class Study(_Entry):
             raise WrapperError(f"{source}: {error}") from None
 
     @classmethod
-    def stored(cls, text: str, run: Path) -> Study:
+    def stored(cls, text: str | None, run: Path) -> Study:
         """The study that a run's store keeps as JSON.
 
         Raises:
-            RunError: It is not one that this version reads.
+            RunError: There is none, or not one that this version reads.
         """
+        if text is None:
+            raise RunError(f"{run}: the run was never planned: run its study first")
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formatspan.contracts import AnswerSpace, Contract
-from formatspan.records import Example, Level
+from formatspan.errors import StudyError
+from formatspan.records import LEVELS, Example, Level
 from formatspan.scoring import score
 from formatspan.store import Store
 from formatspan.study import Study
@@ -22,6 +23,8 @@ from formatspan.study import Study
 if TYPE_CHECKING:
     import polars as pl
 
+ALL_LEVELS: tuple[Level, ...] = (*LEVELS, "paper")
+"""Every rule by which replies can be read, the nested ones first."""
 _ROWS = """
 SELECT p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed, p.copy_of IS NOT NULL,
        g.text, g.finish_reason, g.prompt_tokens, g.completion_tokens, g.latency_s, g.cost,
@@ -84,6 +87,25 @@ class RawReply(NamedTuple):
     """As JSON, where the backend gave them."""
     completion_tokens: int | None
     reasoning_tokens: int | None
+
+
+def study_of(store: Store) -> Study:
+    """The study that a run's grid was planned from.
+
+    Raises:
+        RunError: It was never planned, or its study is not one that this version reads.
+    """
+    return Study.stored(store.meta("study"), store.path.parent)
+
+
+def checked_level(level: Level | None) -> None:
+    """Refuse a level that there is not; None stands for the study's own.
+
+    Raises:
+        StudyError: There is no such level.
+    """
+    if level is not None and level not in ALL_LEVELS:
+        raise StudyError(f"level {level!r}: expected {', '.join(ALL_LEVELS)}")
 
 
 def scored(store: Store, study: Study, level: Level) -> pl.DataFrame:

@@ -11,9 +11,10 @@ whether the run was interrupted or not. Where a figure is made:
 - ``caps`` and ``cutting``: the indices had the replies been cut at fewer tokens.
 """
 
-from formatspan.analysis.build import ALL_LEVELS, analysis_of, analyze
+from formatspan.analysis.build import analysis_of, analyze
 from formatspan.analysis.result import SCHEMA_VERSION, Analysis
 from formatspan.analysis.rows import FEW_EXAMPLES
+from formatspan.table import ALL_LEVELS
 
 __all__ = [
     "ALL_LEVELS",

@@ -13,18 +13,14 @@ from formatspan.analysis.levels import level_rows
 from formatspan.analysis.result import Analysis
 from formatspan.analysis.rows import cell_rows, model_rows, pair_row, spread_rows, status_rows
 from formatspan.analysis.tested import add_matched_limits, tested
-from formatspan.errors import RunError, StudyError
 from formatspan.folder import Run, RunFolder
-from formatspan.records import LEVELS, Level
+from formatspan.records import Level
 from formatspan.store import Store
 from formatspan.study import Study
-from formatspan.table import scored
+from formatspan.table import ALL_LEVELS, checked_level, scored, study_of
 
 if TYPE_CHECKING:
     import polars as pl
-
-ALL_LEVELS: tuple[Level, ...] = (*LEVELS, "paper")
-"""Every rule by which replies can be read, the nested ones first."""
 
 
 def analyze(
@@ -49,13 +45,9 @@ def analyze(
         StudyError: There is no such level.
     """
     folder = RunFolder.of(run)
-    if level is not None and level not in ALL_LEVELS:
-        raise StudyError(f"level {level!r}: expected {', '.join(ALL_LEVELS)}")
+    checked_level(level)
     with Store.read(folder.store) as store:
-        planned = store.meta("study")
-        if planned is None:
-            raise RunError(f"{folder.path}: the run was never planned: run its study first")
-        study = Study.stored(planned, folder.path)
+        study = study_of(store)
         chosen: Level = level or study.level
         table = scored(store, study, chosen)
         found = analysis_of(

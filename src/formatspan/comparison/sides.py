@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from formatspan.analysis import ALL_LEVELS
-from formatspan.errors import RunError, StudyError
+from formatspan.errors import RunError
 from formatspan.folder import Run, RunFolder
 from formatspan.imported import import_table, is_table
 from formatspan.inference import panel_of
@@ -15,7 +14,7 @@ from formatspan.records import IMPORTED, Example, Level
 from formatspan.stats.panel import Missing, Panel
 from formatspan.store import Store
 from formatspan.study import Study, WrapperEntry
-from formatspan.table import scored
+from formatspan.table import checked_level, scored, study_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,13 +69,9 @@ def side(given: object, level: Level | None) -> Side:
 
 
 def _run(folder: RunFolder, level: Level | None) -> Side:
-    if level is not None and level not in ALL_LEVELS:
-        raise StudyError(f"level {level!r}: expected {', '.join(ALL_LEVELS)}")
+    checked_level(level)
     with Store.read(folder.store) as store:
-        planned = store.meta("study")
-        if planned is None:
-            raise RunError(f"{folder.path}: the run was never planned: run its study first")
-        study = Study.stored(planned, folder.path)
+        study = study_of(store)
         chosen: Level = level or study.level
         examples = {(e.task, e.id): e for e in store.examples()}
         return Side(str(folder.path), scored(store, study, chosen), study, chosen, examples)

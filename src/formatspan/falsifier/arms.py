@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from formatspan.errors import RunError
 from formatspan.inference import panel_of
 from formatspan.records import Level
 from formatspan.stats.panel import Panel
@@ -30,18 +29,6 @@ class Arm:
     panel: Panel
     notes: Mapping[str, str] = field(default_factory=dict)
     """What to know of this arm, by model."""
-
-
-def study_of(store: Store) -> Study:
-    """The study of a run.
-
-    Raises:
-        RunError: The run was never planned.
-    """
-    planned = store.meta("study")
-    if planned is None:
-        raise RunError(f"{store.path.parent}: the run was never planned: run its study first")
-    return Study.model_validate_json(planned)
 
 
 class Tables:

@@ -13,7 +13,6 @@ from formatspan.backends.table import open_backend
 from formatspan.contracts import answers
 from formatspan.errors import BackendError, RunError
 from formatspan.falsifier import likelihood, repair
-from formatspan.falsifier.arms import study_of
 from formatspan.falsifier.queue import Further, Queue, What, scored_options
 from formatspan.folder import RunFolder
 from formatspan.grid import OpenModel, unheld
@@ -23,7 +22,7 @@ from formatspan.runner import Job, Lane, Progress, Runner
 from formatspan.session import run
 from formatspan.store import Pending, Store
 from formatspan.study import ModelEntry, Study
-from formatspan.table import Asked, asked_of
+from formatspan.table import Asked, asked_of, study_of
 
 WINDOW_S = 10
 CANNOT_CONSTRAIN = "no model of this run can be constrained"

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from formatspan.errors import RunError
-from formatspan.falsifier.arms import Arm, Tables, constrained_arm, scoring_arms, study_of
+from formatspan.falsifier.arms import Arm, Tables, constrained_arm, scoring_arms
 from formatspan.falsifier.compare import Row, ability, compared, relations
 from formatspan.falsifier.likelihood import likelihood_arms
 from formatspan.falsifier.repair import policies
 from formatspan.falsifier.result import ARMS, REFERENCE, Falsification
 from formatspan.store import Store
+from formatspan.table import study_of
 
 if TYPE_CHECKING:
     import polars as pl

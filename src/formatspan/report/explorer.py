@@ -11,12 +11,11 @@ from formatspan.contracts import AnswerSpace
 from formatspan.extraction import extract_with
 from formatspan.records import LEVELS, Example, Level, Status
 from formatspan.report.prompts import PromptBook, slot_texts
-from formatspan.report.replies import planned_study
 from formatspan.report.selection import Question, selected
 from formatspan.scoring import equal
 from formatspan.store import Store
 from formatspan.study import Study
-from formatspan.table import Asked, asked_of, scored
+from formatspan.table import Asked, asked_of, scored, study_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,7 +81,7 @@ def explorer(
     if store_path is None:
         return Explorer(level, 0)
     with Store.read(store_path) as store:
-        study = planned_study(store)
+        study = study_of(store)
         found = scored(store, study, level) if table is None else table
         answered = found.filter(~found["copy"] & found["status"].is_not_null())
         reader = _Reader(store, study, Explorer(level, len(answered)))

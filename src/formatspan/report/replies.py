@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formatspan.atomic import write_with
-from formatspan.errors import RunError, StudyError
+from formatspan.errors import StudyError
 from formatspan.records import Level, Status
 from formatspan.store import Store
 from formatspan.study import Study
-from formatspan.table import scored
+from formatspan.table import scored, study_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,7 +113,7 @@ def replies(
 
     wanted = chosen or ReplyFilter()
     with Store.read(store_path) as store:
-        study = planned_study(store)
+        study = study_of(store)
         _check(wanted, study)
         found = scored(store, study, level or study.level) if table is None else table
         kept = found.filter(~pl.col("copy")).filter(wanted.expression())
@@ -135,18 +135,6 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> None:
         StorageError: It cannot be written.
     """
     write_with(path, frame.write_parquet)
-
-
-def planned_study(store: Store) -> Study:
-    """The study that the run's grid was planned from.
-
-    Raises:
-        RunError: It was never planned.
-    """
-    planned = store.meta("study")
-    if planned is None:
-        raise RunError(f"{store.path}: the run was never planned: run its study first")
-    return Study.stored(planned, store.path)
 
 
 def text_of(store: Store, key: Sequence[object]) -> tuple[str | None, str | None]:
