@@ -13,7 +13,7 @@ from formatspan.records import Example
 from formatspan.report import explorer as explorer_module
 from formatspan.report.explorer import HEAD, TAIL, explorer
 from formatspan.report.prompts import PromptBook, filled
-from formatspan.report.replies import ReplyFilter, replies, study_of, write_parquet
+from formatspan.report.replies import ReplyFilter, replies, write_parquet
 from formatspan.report.selection import selected
 from formatspan.store import Store
 from formatspan.table import scored, study_of
