@@ -97,7 +97,7 @@ def test_a_loss_of_compliance_alone_is_called_that(tmp_path: Path, script: dict[
     assert model["compliance_share"] >= 0.99
     assert model["compliance_share"] == pytest.approx(1.0), "nothing but compliance was planted"
     assert answer(View(found)).loss == (
-        "The loss is mostly compliance: an estimated all of it comes from replies that could not "
+        "The loss is mostly compliance: an estimated 100% of it comes from replies that could not "
         "be read in the form asked for, not from wrong answers."
     )
 

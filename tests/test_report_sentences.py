@@ -150,7 +150,7 @@ def test_many_models_are_counted() -> None:
     ("share", "found", "words"),
     [
         (0.84, Cause.COMPLIANCE, "mostly compliance: an estimated 84%"),
-        (1.2, Cause.COMPLIANCE, "an estimated all of it"),
+        (1.2, Cause.COMPLIANCE, "an estimated 100% of it"),
         (0.5, Cause.BOTH, "two parts: an estimated 50%"),
         (0.1, Cause.ABILITY, "mostly not compliance: an estimated 10%"),
         (-0.2, Cause.ABILITY, "an estimated 0%"),

@@ -25,9 +25,13 @@ def length_sentence(model: str, curve: Sequence[Mapping[str, Any]]) -> str | Non
         return f"{name}: {only.conclusion} at every cap from {only.first} to {only.last} tokens."
     turns = "; ".join(_from(stretch) for stretch in found[1:])
     first = found[0]
-    return f"{name}: {first.conclusion} up to a cap of {first.last} tokens; {turns}."
+    return f"{name}: {first.conclusion} up to a cap of {_tokens(first.last)}; {turns}."
 
 
 def _from(stretch: Stretch) -> str:
     upto = "" if stretch.first == stretch.last else f" to {stretch.last}"
     return f"{stretch.conclusion} from {stretch.first}{upto}"
+
+
+def _tokens(number: int) -> str:
+    return "1 token" if number == 1 else f"{number} tokens"

@@ -171,7 +171,7 @@ _ATTRIBUTED = {
 
 def _share(share: float) -> str:
     """A share of a loss; the parts are signed, so that one can exceed the whole."""
-    return "all" if share >= 0.995 else f"{max(0.0, 100 * share):.0f}%"
+    return f"{min(100.0, max(0.0, 100 * share)):.0f}%"
 
 
 def _ranking(view: View) -> str:
