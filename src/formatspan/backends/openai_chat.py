@@ -34,8 +34,16 @@ from formatspan.backends.chat_request import (
     headers_of,
     left_out,
 )
-from formatspan.backends.http_client import Bounds, HttpClient, Refused, Untrusted
-from formatspan.backends.http_connection import Broken, NotHttp, TimedOut, TooLong
+from formatspan.backends.http_client import (
+    Bounds,
+    Broken,
+    HttpClient,
+    NotHttp,
+    Refused,
+    TimedOut,
+    TooLong,
+    Untrusted,
+)
 from formatspan.backends.redaction import MIN_LENGTH, WITHHELD, Redactor
 from formatspan.errors import BackendError
 from formatspan.records import Failure, FailureKind, Generation, Request
@@ -161,7 +169,7 @@ class OpenAIChat:
         return {
             "backend": "openai_chat",
             "formatspan": __version__,
-            "httptools": version("httptools"),
+            "pyreqwest": version("pyreqwest"),
             "url": self._url,
             "model": self._spec.target,
             "key": self._key_env or "none",

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-
-import aiohttp
+from urllib.parse import urlsplit
 
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.chat_fault import clip
 from formatspan.backends.chat_request import endpoint, headers_of
+from formatspan.backends.http_client import Bounds, Broken, HttpClient
 from formatspan.backends.openai_chat import (
     OPENAI_KEY,
     OPENAI_URL,
@@ -84,8 +84,9 @@ class RawEndpoint:
         self.base = endpoint(spec.base_url or base_url).removesuffix("/chat/completions")
         self._headers, secrets = headers_of(spec, spec.api_key_env or (None if own else key_env))
         self._redactor = Redactor(secrets)
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._session: aiohttp.ClientSession | None = None
+        self._path = urlsplit(self.base).path
+        self._bounds = Bounds(min(timeout_s, 15.0), timeout_s, timeout_s, MOST_BYTES)
+        self._client: HttpClient | None = None
 
     async def ask(
         self,
@@ -108,34 +109,27 @@ class RawEndpoint:
         Raises:
             Unreachable: No whole response came.
         """
-        headers = dict(self._headers.reveal())
-        data: object = None if body is None else json.dumps(body).encode()
-        if upload is not None:
-            headers.pop("content-type")
-            data = _form(upload, fields or {})
+        client, where = self._opened(), self._path + path
         try:
-            session = self._opened()
-            async with session.request(
-                method, self.base + path, data=data, headers=headers, allow_redirects=False
-            ) as response:
-                content = await _bounded(response)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            text = self._redactor.text(f"{type(error).__name__}: {error}")
-            raise Unreachable(clip(text)) from None
-        named = {name.lower(): value for name, value in response.headers.items()}
-        return RawReply(response.status, named, self._redactor.body(content))
+            if upload is not None:
+                found = await client.upload(where, upload, fields or {})
+            else:
+                data = b"" if body is None else json.dumps(body).encode()
+                found = await client.send(method, where, data)
+        except Broken as error:
+            raise Unreachable(clip(self._redactor.text(str(error)))) from None
+        return RawReply(found.status, found.headers, self._redactor.body(found.body))
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
 
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            jar = aiohttp.DummyCookieJar()
-            self._session = aiohttp.ClientSession(cookie_jar=jar, timeout=self._timeout)
-        return self._session
+    def _opened(self) -> HttpClient:
+        if self._client is None:
+            self._client = HttpClient(self.base, self._headers, self._bounds)
+        return self._client
 
 
 def raw_endpoint(spec: ModelSpec, *, timeout_s: float = 60.0) -> RawEndpoint | None:
@@ -146,21 +140,3 @@ def raw_endpoint(spec: ModelSpec, *, timeout_s: float = 60.0) -> RawEndpoint | N
         return RawEndpoint(spec, timeout_s=timeout_s)
     except BackendError:
         return None
-
-
-def _form(upload: tuple[str, bytes], fields: Mapping[str, str]) -> aiohttp.FormData:
-    form = aiohttp.FormData()
-    for name, value in fields.items():
-        form.add_field(name, value)
-    name, content = upload
-    form.add_field("file", content, filename=name, content_type="application/jsonl")
-    return form
-
-
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise aiohttp.ClientPayloadError(f"a body of more than {MOST_BYTES} bytes")
-    return bytes(body)
