@@ -71,7 +71,8 @@ async def test_a_model_that_is_out_of_its_daily_quota_lets_the_others_go_on(
             for name, served in (("short", short), ("other", other))
         ]
         study = study_of("", rows_file, models=models)
-        done = await in_thread(lambda: run(study, out=tmp_path / "run"))
+        # A look at the endpoint beforehand would take one of its replies.
+        done = await in_thread(lambda: run(study, out=tmp_path / "run", check=False))
         assert 20 <= short.stub.counts["requests"] <= 24
     assert done.done == 20 + 60
     assert list(done.stopped) == ["short"]

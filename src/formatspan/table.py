@@ -38,7 +38,7 @@ CROSS JOIN prompts q USING (tokenizer, task, example_id, wrapper)
 LEFT JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
 ORDER BY p.id
 """
-"""In the order of asking, in which the replies to one prompt stand together. SQLite takes the
+"""In the order of asking, in which replies to one prompt stand near each other. SQLite takes the
 tables of a cross join as they are written; the other way round it would have to sort."""
 _RAW = """
 SELECT p.model, p.task, p.example_id, p.wrapper, p.copy_of IS NOT NULL, g.text, g.finish_reason,
@@ -54,6 +54,8 @@ _SELECTED = (
     *("prompt_tokens", "completion_tokens", "latency_s", "cost", "chars", "pad_chars", "failure"),
 )
 _SCORED = ("cluster", "status", "value", "parsed", "correct")
+_REMEMBERED = 50_000
+"""Verdicts kept: more than there are different replies to the prompts that are asked together."""
 _CHUNK = 20_000
 """Rows held as Python objects at a time."""
 _ORDER = ("model", "task", "example", "wrapper", "mode", "seed")
@@ -162,29 +164,26 @@ def _chunks(store: Store, study: Study, level: Level) -> Iterator[pl.DataFrame]:
 
 
 class _Scorer:
-    """Scores replies to one prompt after the other, and equal replies to a prompt once."""
+    """Scores equal replies to a prompt once, as long as they stand not too far apart."""
 
     def __init__(self, look_up: Callable[[str, str, str], Asked], level: Level) -> None:
         self._look_up, self._level = look_up, level
-        self._place: tuple[str, str, str] | None = None
-        self._asked: Asked
-        self._known: dict[tuple[str | None, str | None], Verdict] = {}
+        self._known: dict[tuple[str, str, str, str | None, str | None], Verdict] = {}
 
     def __call__(
         self, task: str, example_id: str, wrapper: str, text: str | None, finish: str | None
     ) -> Verdict:
-        if (task, example_id, wrapper) != self._place:
-            self._place = (task, example_id, wrapper)
-            self._asked = self._look_up(*self._place)
-            self._known = {}
-        reply = (text, finish)
+        reply = (task, example_id, wrapper, text, finish)
         found = self._known.get(reply)
         if found is None:
-            found = self._known[reply] = self._score(text, finish)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            asked = self._look_up(task, example_id, wrapper)
+            found = self._known[reply] = self._score(asked, text, finish)
         return found
 
-    def _score(self, text: str | None, finish: str | None) -> Verdict:
-        contract, space, example = self._asked
+    def _score(self, asked: Asked, text: str | None, finish: str | None) -> Verdict:
+        contract, space, example = asked
         if text is None:
             return example.cluster, None, None, None, None
         found = score(text, finish, contract, space, example.gold, self._level, example.question)
