@@ -23,8 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ LIMIT = CONNECTIONS / LATENCY_S
 SMALL, FULL = 20_000, 140_000
 TASKS, WRAPPERS = 4, 5
 Post = Callable[[], Awaitable[int]]
+Client = Callable[[str], AbstractAsyncContextManager[Post]]
 PROMPT = (
     "Which colour has the number that comes after seven, counted in tens and then in ones? " * 8
 )
@@ -146,13 +147,13 @@ def _rows(folder: Path, number: int, count: int) -> str:
 # --- bare loops -------------------------------------------------------------------------------
 
 
-async def _bare(client: Callable[[str], Awaitable[Post]], url: str, count: int) -> dict[str, Any]:
+async def _bare(client: Client, url: str, count: int) -> dict[str, Any]:
     """Ask as fast as the client can; nothing is made, read or stored."""
-    post = await client(f"{url}/chat/completions")
-    await _drive(post, 4 * CONNECTIONS)  # connections are made before the clock starts
-    began, cpu = time.perf_counter(), time.process_time()
-    await _drive(post, count)
-    took, cpu_s = time.perf_counter() - began, time.process_time() - cpu
+    async with client(f"{url}/chat/completions") as post:
+        await _drive(post, 4 * CONNECTIONS)  # connections are made before the clock starts
+        began, cpu = time.perf_counter(), time.process_time()
+        await _drive(post, count)
+        took, cpu_s = time.perf_counter() - began, time.process_time() - cpu
     return {"rate": count / took, "cpu_us": cpu_s / count * 1e6}
 
 
@@ -174,7 +175,8 @@ async def _drive(post: Post, count: int) -> None:
     await asyncio.gather(*(work() for _ in range(CONNECTIONS)))
 
 
-async def _own_client(url: str) -> Post:
+@asynccontextmanager
+async def _own_client(url: str) -> AsyncIterator[Post]:
     from formatspan.backends.http_client import HttpClient
     from formatspan.backends.redaction import Secret
 
@@ -183,56 +185,40 @@ async def _own_client(url: str) -> Post:
     async def post() -> int:
         return (await client.send("POST", "/v1/chat/completions", BODY)).status
 
-    return post
+    yield post
+    await client.aclose()
 
 
-async def _aiohttp(url: str) -> Post:
+@asynccontextmanager
+async def _aiohttp(url: str) -> AsyncIterator[Post]:
     import aiohttp
 
-    session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
-    )
+    jar, connector = aiohttp.DummyCookieJar(), aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
 
-    async def post() -> int:
-        async with session.post(url, data=BODY, headers=HEADERS) as response:
-            await response.read()
-            return response.status
+        async def post() -> int:
+            async with session.post(url, data=BODY, headers=HEADERS) as response:
+                await response.read()
+                return response.status
 
-    return post
-
-
-async def _pyreqwest(url: str) -> Post:
-    from pyreqwest.client import ClientBuilder
-
-    client = ClientBuilder().follow_redirects(False).no_proxy().build()
-
-    async def post() -> int:
-        request = client.post(url).headers(HEADERS).body_bytes(BODY).build()
-        response = await request.send()
-        await response.bytes()
-        status: int = response.status
-        return status
-
-    return post
+        yield post
 
 
-async def _httpx(url: str) -> Post:
+@asynccontextmanager
+async def _httpx(url: str) -> AsyncIterator[Post]:
     import httpx
 
-    client = httpx.AsyncClient(limits=httpx.Limits(max_connections=CONNECTIONS), timeout=60)
+    limits = httpx.Limits(max_connections=CONNECTIONS)
+    async with httpx.AsyncClient(limits=limits, timeout=60) as client:
 
-    async def post() -> int:
-        status: int = (await client.post(url, content=BODY, headers=HEADERS)).status_code
-        return status
+        async def post() -> int:
+            status: int = (await client.post(url, content=BODY, headers=HEADERS)).status_code
+            return status
 
-    return post
+        yield post
 
 
-CLIENTS: dict[str, tuple[Callable[[str], Awaitable[Post]], int]] = {
-    "aiohttp": (_aiohttp, 5_000),
-    "pyreqwest": (_pyreqwest, 10_000),
-    "httpx": (_httpx, 1_000),
-}
+CLIENTS: dict[str, tuple[Client, int]] = {"aiohttp": (_aiohttp, 5_000), "httpx": (_httpx, 1_000)}
 """Other clients, and how many requests are enough for a figure."""
 
 
