@@ -261,7 +261,7 @@ async def test_a_request_that_is_given_up_ends_with_its_bounds() -> None:
             assert await reader.read() == b""
         ended.set()
 
-    async with client_of(talk, Bounds(whole_s=0.3)) as client:
+    async with client_of(talk, Bounds(whole_s=1)) as client:
         task = asyncio.create_task(client.send("POST", "/"))
         await asked.wait()
         task.cancel()
@@ -300,14 +300,14 @@ async def test_a_redirect_is_a_reply_like_any_other() -> None:
 async def test_a_slow_body_is_no_late_first_byte() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n")
-        for _ in range(6):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n")
+        for _ in range(10):
             await asyncio.sleep(0.1)
             writer.write(b"x")
         await reader.read()
 
-    async with client_of(talk, Bounds(first_byte_s=0.4, whole_s=60)) as client:
-        assert (await client.send("POST", "/")).body == b"xxxxxx"
+    async with client_of(talk, Bounds(first_byte_s=0.8, whole_s=60)) as client:
+        assert (await client.send("POST", "/")).body == b"x" * 10
 
 
 async def test_a_first_byte_that_never_comes() -> None:
