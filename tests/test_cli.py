@@ -337,3 +337,58 @@ def test_planning_says_how_large_the_grid_is(
     assert "planning a grid of 150 points" in err
     assert "planned 60 of 150 points" in err
     assert "planned 120 of 150 points" in err
+
+
+def test_a_table_of_scores_is_analyzed_and_nothing_else_is_looked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"m,t,e{i},{w},1,{i % 2}" for i in range(30) for w in ("plain", "json")]
+    table = tmp_path / "scores.csv"
+    head = "model,task,example,wrapper,parsed,correct"
+    table.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    for more in ((), ("--levels",)):
+        code, out, err = _call(capsys, monkeypatch, "analyze", str(table), *more)
+        assert (code, "error" in err) == (0, False)
+        assert "FSI" in out
+
+
+def test_the_endpoint_of_models_named_on_the_command_line(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = next(study.parent.glob("*.jsonl"))
+    asked = ("--models", "openai:m", "--tasks", rows.name, "--examples", "2")
+    dead = "http://127.0.0.1:9/v1"
+    code, _, err = _call(capsys, monkeypatch, "plan", *asked, "--base-url", dead, "--offline")
+    assert (code, err.count("error")) == (0, 0)
+    code, _, err = _call(capsys, monkeypatch, "plan", str(study), "--base-url", dead)
+    assert code == 2
+    assert "--models" in err
+
+
+def test_one_wrapper_has_no_span(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, out, _ = _call(capsys, monkeypatch, "run", str(study), "--wrappers", "plain")
+    assert "one wrapper: no span to measure" in " ".join(out.split())
+
+
+def test_a_filter_that_nothing_passes_says_so(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _call(capsys, monkeypatch, "run", str(study))
+    _, out, _ = _call(capsys, monkeypatch, "replies", "runs/mine", "--filter", "status=failure")
+    assert out == "no reply matches\n"
+
+
+def test_a_port_that_there_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = _call(capsys, monkeypatch, "stub", "--port", "99999")
+    assert (code, err) == (2, "error: port: expected 0 to 65535, got 99999\n")
+
+
+def test_fewer_examples_than_asked_for_are_named(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, err = _call(capsys, monkeypatch, "run", str(study), "--examples", "5000")
+    assert "examples, 5,000 were asked for" in err

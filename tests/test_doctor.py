@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from formatspan import cli
+from formatspan.backends import openai_chat
 from formatspan.checks.checkup import diagnose, of_addresses
 from formatspan.checks.doctor import Finding, Mark, Patient, is_fatal
 from formatspan.records import Failure, FailureKind
@@ -213,6 +214,18 @@ def test_a_run_does_not_start_on_what_cannot_be_asked(
     assert "the key is refused" in done.stopped["m"]
     assert any("who are you" in line for line in heard.lines)
     assert len(endpoint.asked("/chat/completions")) == 1
+
+
+def test_a_run_does_not_hammer_an_endpoint_that_is_not_there(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
+) -> None:
+    limits = openai_chat.Limits(attempts=1)
+    monkeypatch.setattr(openai_chat, "Limits", lambda: limits)
+    dead = f"http://127.0.0.1:{unused_tcp_port}/v1"
+    study = small_study(models=[{"model": "openai:m", "base_url": dead, "name": "m"}])
+    done = run(study, out=tmp_path / "r")
+    assert (done.done, done.failed) == (0, 0)
+    assert "cannot be reached" in done.stopped["m"]
 
 
 def test_the_command_tells_by_its_exit_code(

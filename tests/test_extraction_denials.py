@@ -53,6 +53,7 @@ CHOICES: dict[Group, list[tuple[str, str]]] = {
         ("B是正确的", "B"),
         ("정답은 B입니다", "B"),
         ("A. No wait, C.", "C"),
+        ("Answer: B. Wait, no — C.", "C"),
         ("Answer: A\nCorrection: B", "B"),
         ("Reasoning: it is C.\nFinal: D", "D"),
         ("A: C", "ambiguous"),

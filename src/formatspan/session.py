@@ -28,6 +28,7 @@ from formatspan.spending.pricing import ModelPrice
 from formatspan.spending.purse import check_priced, purse_for, take_shared
 from formatspan.store import Store, check_cache, check_store
 from formatspan.study import Study
+from formatspan.tasks.task import TaskData
 
 
 def run(
@@ -188,13 +189,10 @@ class _Session:
         facts = {name: backend.describe() for name, backend in backends.items()}
         if known is None or Study.stored(known, self.folder.path) != study:
             tasks = load_tasks(study, self.data_dir)
-            for data in tasks:
-                for note in data.notes:
-                    self.listener.say(f"task {data.task.name}: {note}")
             opened = list(models.values())
-            for line in free_only(study, tasks, opened):
-                self.listener.say(line)
             write_plan(self.store, study, tasks, opened, facts, self.listener.say)
+            for line in _to_know(study, tasks, opened):
+                self.listener.say(line)
         else:
             write_plan(self.store, study, [], list(models.values()), facts)
         write_text(self.folder.study, _header() + study.to_yaml())
@@ -242,6 +240,18 @@ class _Session:
 def _batched(study: Study, lanes: Mapping[str, Lane]) -> dict[str, BatchLane]:
     specs = {entry.name: entry.spec() for entry in study.models}
     return {n: BatchLane(specs[n], lane.backend, lane.build) for n, lane in lanes.items()}
+
+
+def _to_know(study: Study, tasks: Sequence[TaskData], models: Sequence[OpenModel]) -> Iterator[str]:
+    """What in a new plan may differ from what its author thinks."""
+    for data in tasks:
+        yield from (f"task {data.task.name}: {note}" for note in data.notes)
+        there, asked = len(data.examples), study.examples
+        if there < asked:
+            yield f"task {data.task.name}: has {there:,} examples, {asked:,} were asked for"
+    yield from free_only(study, tasks, models)
+    if study.seeds > 1 and not study.temperature and any(m.copies for m in models):
+        yield "at temperature 0 repeats of a deterministic model are copies"
 
 
 def _header() -> str:

@@ -89,6 +89,8 @@ def _note(grid: Grid, found: Indices | None) -> str | None:
         if without:
             return f"not indexed: no replies under {', '.join(without)}"
         return "not indexed: no example has replies under every wrapper"
+    if len(grid.wrappers) == 1:
+        return "one wrapper: no span to measure"
     return f"fewer than {FEW_EXAMPLES} examples" if found.n < FEW_EXAMPLES else None
 
 

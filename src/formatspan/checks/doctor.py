@@ -190,7 +190,9 @@ _REFUSALS: Mapping[FailureKind, tuple[str, Mark, str]] = {
 }
 
 
-_LASTING = frozenset({FailureKind.AUTH, FailureKind.QUOTA, FailureKind.NOT_FOUND})
+_LASTING = frozenset(
+    {FailureKind.AUTH, FailureKind.QUOTA, FailureKind.NOT_FOUND, FailureKind.CONNECTION}
+)
 
 
 def _refused(patient: Patient, failure: Failure) -> Finding:

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from formatspan.cli.options import (
+    ApiKeyEnv,
     AsJson,
+    BaseUrl,
     Budget,
     Data,
     Examples,
@@ -24,6 +26,7 @@ from formatspan.cli.options import (
     Tasks,
     Temperature,
     Wrappers,
+    at_endpoint,
     lists,
     study_of,
     values,
@@ -42,6 +45,8 @@ def run(
     study: StudyPath = None,
     preset: Preset = None,
     models: Models = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
     tasks: Tasks = None,
     wrappers: Wrappers = None,
     examples: Examples = None,
@@ -72,7 +77,8 @@ def run(
     from formatspan.progress import Shown
     from formatspan.session import run as run_study
 
-    given = lists(models=models, tasks=tasks, wrappers=wrappers)
+    named = lists(models=models, tasks=tasks, wrappers=wrappers)
+    given = at_endpoint(named, base_url=base_url, api_key_env=api_key_env)
     given |= values(examples=examples, seeds=seeds, max_tokens=max_tokens)
     given |= values(temperature=temperature, budget=budget, level=level)
     chosen, folder = study_of(study, preset, given, set_)
@@ -100,6 +106,8 @@ def plan(
     study: StudyPath = None,
     preset: Preset = None,
     models: Models = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
     tasks: Tasks = None,
     wrappers: Wrappers = None,
     examples: Examples = None,
@@ -126,7 +134,8 @@ def plan(
     """Print what a study would ask, cost and take, and what so many examples can tell."""
     from formatspan.billing.planner import plan as plan_study
 
-    given = lists(models=models, tasks=tasks, wrappers=wrappers)
+    named = lists(models=models, tasks=tasks, wrappers=wrappers)
+    given = at_endpoint(named, base_url=base_url, api_key_env=api_key_env)
     given |= values(examples=examples, seeds=seeds, max_tokens=max_tokens)
     given |= values(temperature=temperature, budget=budget)
     chosen, folder = study_of(study, preset, given, set_)

@@ -27,6 +27,12 @@ Preset = Annotated[str | None, typer.Option(help="A study that ships with format
 Models = Annotated[
     list[str] | None, typer.Option(help="Model addresses; repeat or separate by commas.")
 ]
+BaseUrl = Annotated[
+    str | None, typer.Option(help="Endpoint of the models of --models: vLLM, llama.cpp, Ollama, …")
+]
+ApiKeyEnv = Annotated[
+    str | None, typer.Option(help="Variable that holds that endpoint's key; none is sent without.")
+]
 Tasks = Annotated[list[str] | None, typer.Option(help="Tasks or data files; likewise.")]
 Wrappers = Annotated[list[str] | None, typer.Option(help="Wrapper families; likewise.")]
 Examples = Annotated[str | None, typer.Option(help="Examples per task.", metavar="N")]
@@ -82,6 +88,16 @@ def study_of(
             )
         return Study.from_file(path / STUDY_NAME, overrides), path
     return Study.from_file(path, overrides), None
+
+
+def at_endpoint(given: dict[str, Any], **keys: str | None) -> dict[str, Any]:
+    """``given`` with the endpoint's keys in each of its models."""
+    stated = {key: value for key, value in keys.items() if value is not None}
+    if not stated:
+        return given
+    if "models" not in given:
+        raise StudyError("--base-url and --api-key-env say where --models are: state these too")
+    return {**given, "models": [{"model": name, **stated} for name in given["models"]]}
 
 
 def lists(**options: list[str] | None) -> dict[str, Any]:

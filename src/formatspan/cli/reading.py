@@ -29,10 +29,11 @@ def analyze(
     """Print a run's table again, at any extraction level; no model is asked."""
     found = analysis_at(run, level, inference=intervals)
     print_found(found, as_json)
-    if levels and not as_json and found.level != IMPORTED:
+    if as_json or found.level == IMPORTED:
+        return
+    if levels:
         print_all_levels(run)
-    if not as_json:
-        print_bill(run)
+    print_bill(run)
 
 
 def report(

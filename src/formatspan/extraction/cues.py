@@ -130,8 +130,9 @@ def choice_cues(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     no = "" if "no" in map(str.casefold, names) else "|no"
     corrects = (
         rf"(?:correction|actually|sorry|wait|i mean|scratch that|or rather{no})"
-        r"[,:.!—-]{0,2}\s{1,3}"
-        r"(?:(?:no|wait|it's|it is|that's|actually|rather|the answer is|i mean)[,:]?\s{1,3}){0,3}"
+        r"[,:.!—–-]{0,2}\s{1,3}(?:[—–-]{1,2}\s{1,3})?"
+        r"(?:(?:no|wait|it's|it is|that's|actually|rather|the answer is|i mean)[,:]?\s{1,3}"
+        r"(?:[—–-]{1,2}\s{1,3})?){0,3}"
     )
     return (
         re.compile(

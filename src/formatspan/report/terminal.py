@@ -211,6 +211,8 @@ def _legend() -> str:
 
 def print_replies(frame: pl.DataFrame, limit: int, console: Console) -> None:
     """Replies one under the other: where each stands, what was read, the raw text."""
+    if frame.is_empty():
+        console.print("no reply matches")
     for row in frame.head(limit).to_dicts():
         where = " · ".join(plain(str(row[k])) for k in ("model", "task", "example", "wrapper"))
         console.rule(Text(where), align="left")

@@ -32,6 +32,8 @@ async def serving(
     Raises:
         UserError: A setting is wrong, or the port is taken.
     """
+    if not 0 <= port <= 65_535:
+        raise UserError(f"port: expected 0 to 65535, got {port}")
     stub = Stub(settings or Settings())
     live: set[Connection] = set()
     loop = asyncio.get_running_loop()
