@@ -35,7 +35,7 @@ async def ask(settings: Settings, request: Request = REQUEST) -> Generation | Fa
 
 
 CUT_OFF = ("huge",)
-"""A body that is not read to its end costs its connection, which the next attempt may still meet."""
+"""A body that is not read to its end costs its connection; the next attempt may still meet it."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
