@@ -50,6 +50,8 @@ class Measured(NamedTuple):
     """Peak resident memory."""
     reading: float
     """Wall time of reading and scoring the store once more."""
+    caps: float
+    """Wall time of the cap curves, which an analysis leaves out unless asked."""
 
 
 def main() -> None:
@@ -68,7 +70,8 @@ def main() -> None:
         print(
             f"{cost.rows} generations: {cost.seconds:.1f} s (aim {size.seconds:.0f}), "
             f"{cost.gigabytes:.2f} GB (aim {size.gigabytes}); {cost.processor:.1f} s of processor "
-            f"time; reading and scoring alone {cost.reading:.1f} s"
+            f"time; reading and scoring alone {cost.reading:.1f} s; "
+            f"cap curves {cost.caps:.1f} s more"
         )
     if given.full:
         small, large = (cost.seconds / cost.rows for cost in found)
@@ -97,7 +100,7 @@ def _measure(run: Path, began: float) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     cost = {"seconds": seconds, "processor": used.ru_utime + used.ru_stime}
     cost["gigabytes"] = used.ru_maxrss / 1024**2
-    print(json.dumps(cost | {"reading": _reading(run)}))
+    print(json.dumps(cost | {"reading": _reading(run), "caps": _caps(run)}))
 
 
 def _reading(run: Path) -> float:
@@ -108,6 +111,19 @@ def _reading(run: Path) -> float:
         study = Study.model_validate_json(store.meta("study") or "")
         scored(store, study, study.level)
     return time.perf_counter() - began
+
+
+def _caps(run: Path) -> float:
+    """Seconds of the cap curves, at most 16 caps, with the reading of the replies."""
+    from formatspan.analysis.caps import cap_frames
+    from formatspan.table import scored
+
+    with Store.read(RunFolder(run).store) as store:
+        study = Study.model_validate_json(store.meta("study") or "")
+        table = scored(store, study, study.level)
+        began = time.perf_counter()
+        cap_frames(store, study, study.level, table)
+        return time.perf_counter() - began
 
 
 if __name__ == "__main__":
