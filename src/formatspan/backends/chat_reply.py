@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from formatspan.backends.chat_fault import Fault, clip, fault_of
-from formatspan.records import FailureKind
+from formatspan.records import FailureKind, Generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,3 +263,29 @@ def _sound(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def generation_of(reply: Reply, **asked: Any) -> Generation:  # noqa: ANN401 - fields of a record
+    """The record of a reply.
+
+    Args:
+        reply: What the endpoint said.
+        asked: Fields of `Generation` that only the one who asked knows, such as ``request_id``,
+            ``cost`` and ``body``; they also replace what the reply says.
+    """
+    usage = reply.usage
+    said = {
+        "text": reply.text,
+        "finish_reason": reply.finish_reason,
+        "finish_reason_raw": reply.finish_reason_raw,
+        "reasoning": reply.reasoning,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "served_model": reply.served_model,
+        "provider": reply.provider,
+        "fingerprint": reply.fingerprint,
+        "response_id": reply.response_id,
+    }
+    return Generation(**(said | asked))

@@ -26,7 +26,7 @@ from formatspan.backends.chat_adapt import Adapter, cut_at_stop, hint
 from formatspan.backends.chat_constraint import constraint_types, dialect_of
 from formatspan.backends.chat_fault import Fault, clip
 from formatspan.backends.chat_gate import Clock, Gate, Sleep, siblings
-from formatspan.backends.chat_reply import Reply, parse_reply
+from formatspan.backends.chat_reply import Reply, generation_of, parse_reply
 from formatspan.backends.chat_request import (
     chat_body,
     check_extra_body,
@@ -310,24 +310,14 @@ class OpenAIChat:
         text, stopped = reply.text, False
         if self._adapter.stops_here:
             text, stopped = cut_at_stop(text, ask.request.sampling.stop)
-        made = Generation(
+        made = generation_of(
+            reply,
             request_id=ask.request.id,
             text=text,
             finish_reason="stop" if stopped else reply.finish_reason,
-            finish_reason_raw=reply.finish_reason_raw,
-            reasoning=reply.reasoning,
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cached_tokens=usage.cached_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
-            served_model=reply.served_model,
-            provider=reply.provider,
-            fingerprint=reply.fingerprint,
-            response_id=reply.response_id,
             attempts=ask.attempts,
             adaptations=(*self._left_out, *self._adapter.notes(ask.body)),
             started_at=ask.started_at,
-            first_token_s=None,
             latency_s=times_s[1],
             cost=priced if usage.cost is None else usage.cost,
             cost_source=source,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from formatspan.backends.batch_api import Answered
 from formatspan.backends.chat_fault import Fault
-from formatspan.backends.chat_reply import Reply, parse_reply
+from formatspan.backends.chat_reply import Reply, generation_of, parse_reply
 from formatspan.records import Failure, FailureKind, Generation
 from formatspan.spending.pricing import BATCH_DISCOUNT, ModelPrice
 
@@ -30,20 +30,9 @@ def _generation(row: Answered, reply: Reply, price: ModelPrice | None, at: str) 
     if cost is None and price is not None and known and not price.shipped:
         tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0, usage.cached_tokens or 0)
         cost, source = price.scaled(BATCH_DISCOUNT).dollars(*tokens), "price"
-    return Generation(
+    return generation_of(
+        reply,
         request_id=row.request_id,
-        text=reply.text,
-        finish_reason=reply.finish_reason,
-        finish_reason_raw=reply.finish_reason_raw,
-        reasoning=reply.reasoning,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        cached_tokens=usage.cached_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        served_model=reply.served_model,
-        provider=reply.provider,
-        fingerprint=reply.fingerprint,
-        response_id=reply.response_id,
         started_at=at,
         cost=cost,
         cost_source=source if cost is not None else None,
