@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from formatspan.backends.base import Capabilities, ModelSpec
-from formatspan.backends.local.cache import ModelCache
+from formatspan.backends.local.cache import MODEL_FILE, ModelCache
 from formatspan.backends.local.decoding import (
     TOKENIZER_LIMIT,
     ChatTokenizer,
     generation_config,
     read_reply,
-    scoring_config,
 )
 from formatspan.backends.local.engine import (
     BATCH_TOKENS,
@@ -39,6 +39,7 @@ from formatspan.backends.local.runtime import (
     usable_cores,
     versions,
 )
+from formatspan.backends.local.scorer import Score, Scorer, open_bare
 from formatspan.errors import BackendError
 from formatspan.records import Failure, FailureKind, Generation, Request
 
@@ -75,7 +76,7 @@ class LocalBackend:
         self._cache, self._threads, self._asked_gb = cache, threads, cache_gb
         self._lock = threading.Lock()
         self._engine: Engine | None = None
-        self._scorer: Engine | None = None
+        self._scorer: Scorer | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -114,12 +115,11 @@ class LocalBackend:
         """Ask once; a cancelled request leaves the engine at its next step."""
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
-            scoring = request.kind == "likelihood"
-            job = self._scoring_job(request) if scoring else self._job(request)
-            engine = self._scoring() if scoring else self._running()
-            output = await asyncio.wrap_future(engine.submit(job))
-            made = self._scored if scoring else self._generation
-            return made(request, job, output, started)
+            if request.kind == "likelihood":
+                return await self._score(request, started)
+            job = self._job(request)
+            output = await asyncio.wrap_future(self._running().submit(job))
+            return self._generation(request, job, output, started)
         except _Refused as refused:
             return Failure(request.id, refused.kind, str(refused), at=started)
         except Rejected as error:
@@ -132,8 +132,9 @@ class LocalBackend:
     async def aclose(self) -> None:
         """End the engine's thread and free the model's memory."""
         with self._lock:
-            engines, self._engine, self._scorer = (self._engine, self._scorer), None, None
-        for engine in filter(None, engines):
+            held: list[Engine | Scorer] = [e for e in (self._engine, self._scorer) if e]
+            self._engine = self._scorer = None
+        for engine in held:
             await asyncio.to_thread(engine.close)
 
     @cached_property
@@ -165,20 +166,20 @@ class LocalBackend:
                 self._engine = Engine(self._open_pipeline, self._capacity)
             return self._engine
 
-    def _scoring(self) -> Engine:
-        """An engine without prefix caching, which leaves the tokens it finds unscored."""
+    def _scoring(self) -> Scorer:
         with self._lock:
             if self._scorer is None:
-                self._scorer = Engine(lambda: self._open_pipeline(caching=False), self._capacity)
+                path = str(self._cache.model() / MODEL_FILE)
+                self._scorer = Scorer(lambda: open_bare(path, self._properties()))
             return self._scorer
 
-    def _open_pipeline(self, *, caching: bool = True) -> Any:  # noqa: ANN401 - it has no types
+    def _open_pipeline(self) -> Any:  # noqa: ANN401 - it has no types
         engine = genai()
         scheduler = engine.SchedulerConfig()
         scheduler.max_num_batched_tokens = BATCH_TOKENS
         scheduler.max_num_seqs = MAX_LIVE
         scheduler.dynamic_split_fuse = True
-        scheduler.enable_prefix_caching = caching
+        scheduler.enable_prefix_caching = True
         scheduler.cache_size = self._cache_gb
         tokenizer = engine.Tokenizer(str(self._cache.tokenizer()))
         return engine.ContinuousBatchingPipeline(
@@ -203,12 +204,6 @@ class LocalBackend:
         except (RuntimeError, TypeError, ValueError) as error:
             raise _Refused(FailureKind.REFUSED_PARAMETERS, last_line(error)) from error
         return Job(tokens, config, new)
-
-    def _scoring_job(self, request: Request) -> Job:
-        *prompt, answer = request.messages
-        tokens, scored = self._chat.encode_continued(prompt, answer.content)
-        self._check_length(int(tokens.shape[1]), 0)
-        return Job(tokens, scoring_config(self._facts.stop_ids), 0, scored=scored)
 
     def _check_length(self, prompt: int, reply: int) -> None:
         if prompt < TOKENIZER_LIMIT and prompt + reply <= self.context_tokens:
@@ -238,25 +233,26 @@ class LocalBackend:
             latency_s=output.latency_s,
         )
 
-    def _scored(self, request: Request, job: Job, output: Output, started: str) -> Generation:
+    async def _score(self, request: Request, started: str) -> Generation:
         """A reply without text: the log-probabilities of the answer's tokens."""
-        ids, logprobs = output.result.generated_ids, output.result.generated_log_probs
-        if len(logprobs) != job.prompt_tokens:
-            raise Rejected(f"{len(logprobs)} of {job.prompt_tokens} tokens were scored")
-        start = job.prompt_tokens - job.scored
+        *messages, answer = request.messages
+        prompt = tuple(int(i) for i in self._chat.encode(messages).data[0])
+        score = Score(prompt, self._chat.encode_reply(answer.content))
+        self._check_length(len(prompt), len(score.reply))
+        logprobs = await asyncio.wrap_future(self._scoring().submit(score))
         return Generation(
             request_id=request.id,
             text="",
             finish_reason="stop",
-            finish_reason_raw=str(output.result.finish_reason.name),
-            token_ids=tuple(int(i) for i in ids[start:]),
-            logprobs=tuple(float(p) for p in logprobs[start:]),
-            prompt_tokens=start,
-            completion_tokens=job.scored,
+            finish_reason_raw="",
+            token_ids=score.reply,
+            logprobs=logprobs,
+            prompt_tokens=len(prompt),
+            completion_tokens=len(score.reply),
             served_model=self._cache.source.path.name,
             provider="openvino-genai",
             started_at=started,
-            latency_s=output.latency_s,
+            latency_s=time.monotonic() - score.asked,
         )
 
 

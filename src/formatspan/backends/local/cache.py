@@ -27,6 +27,9 @@ from formatspan.errors import BackendError
 FOLDER_VARIABLE = "FORMATSPAN_CACHE"
 """Environment variable that names another cache folder."""
 
+MODEL_FILE = "openvino_model.xml"
+"""The engine's name for its form of a model, in the folder that `ModelCache.model` gives."""
+
 _FACTS = "facts.json"
 _LAYOUT = 1
 """Raised whenever what is kept is made differently."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from formatspan.backends.local.gguf_file import Facts
 from formatspan.backends.local.runtime import genai
 from formatspan.contracts import escaped
@@ -53,16 +51,10 @@ class ChatTokenizer:
         special = self._add_bos and not text.startswith(self._bos)
         return self._tokenizer.encode(text, add_special_tokens=special).input_ids
 
-    def encode_continued(self, messages: Sequence[Message], reply: str) -> tuple[Any, int]:
-        """Tokens of a prompt with a reply behind it, and how many of them are the reply's.
-
-        The reply is encoded by itself, as a model that writes it would be: its tokens follow
-        those of the prompt.
-        """
-        prompt = self.encode(messages)
-        answer = self._tokenizer.encode(reply, add_special_tokens=False).input_ids
-        joined = np.concatenate([prompt.data, answer.data], axis=1)
-        return type(prompt)(joined), int(answer.shape[1])
+    def encode_reply(self, reply: str) -> tuple[int, ...]:
+        """Tokens of a reply by itself, as a model would write it behind its prompt."""
+        ids = self._tokenizer.encode(reply, add_special_tokens=False).input_ids
+        return tuple(int(i) for i in ids.data[0])
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of a reply, without special tokens."""
@@ -98,18 +90,6 @@ def generation_config(request: Request, stop_ids: Sequence[int]) -> Any:  # noqa
         config.rng_seed = request.seed
     if request.constraint is not None:
         config.structured_output_config = _structured(request.constraint)
-    config.validate()
-    return config
-
-
-def scoring_config(stop_ids: Sequence[int]) -> Any:  # noqa: ANN401
-    """The engine's parameters of a request that only scores its own tokens."""
-    config = genai().GenerationConfig()
-    config.apply_chat_template = False
-    config.max_new_tokens = 0
-    config.echo = True
-    config.logprobs = 1
-    config.set_eos_token_id(stop_ids[0])
     config.validate()
     return config
 

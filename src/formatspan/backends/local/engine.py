@@ -67,8 +67,6 @@ class Job:
     first_token_s: float | None = None
     alone: bool = False
     """Must run by itself: it was in flight when the pipeline broke."""
-    scored: int = 0
-    """Tokens at the end of the prompt that are a reply to be scored."""
 
     @property
     def prompt_tokens(self) -> int:
