@@ -10,11 +10,11 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 
 ORDER = (
-    ("errors", "interrupts", "_version"),
+    ("errors", "interrupts", "loops", "_version"),
     ("records", "atomic", "connection", "mistakes", "paths", "stub"),
     ("contracts",),
     ("constraints",),
-    ("wrappers", "extraction", "backends", "schema", "stats", "loops", "routing"),
+    ("wrappers", "extraction", "backends", "schema", "stats", "routing"),
     ("tasks",),
     ("scoring", "store", "study_file", "study_values", "folder"),
     ("study",),

@@ -10,11 +10,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from formatspan.backends.base import Backend, ModelSpec, Tokenizer
 from formatspan.backends.local import open_model

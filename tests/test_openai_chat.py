@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
+from msgspec.structs import replace
 
 from formatspan.backends.base import Backend, ModelSpec
 from formatspan.backends.openai_chat import Limits, OpenAIChat, open_openai, open_openrouter
@@ -139,7 +138,7 @@ async def test_one_request_one_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.started_at.endswith("+00:00")
     assert made.latency_s is not None and made.latency_s > 0
     assert made.body is not None
-    assert json.loads(zlib.decompress(made.body))["usage"] == usage
+    assert json.loads(made.body)["usage"] == usage
 
 
 async def test_body_holds_what_the_study_says() -> None:
@@ -363,7 +362,7 @@ async def test_echoed_key_goes_nowhere(monkeypatch: pytest.MonkeyPatch, spelled:
         made, failed = await reply_of(backend), await failure_of(backend)
     assert made.text == made.served_model == MASK
     assert made.body is not None
-    for kept in (repr(made), zlib.decompress(made.body).decode(), repr(failed)):
+    for kept in (repr(made), made.body.decode(), repr(failed)):
         assert KEY not in kept and spelled not in kept
     assert failed.message == f"HTTP 401: bad key: {MASK}"
 

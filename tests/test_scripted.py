@@ -4,12 +4,12 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from formatspan.backends.base import Backend, Coached, Lesson, ModelSpec
 from formatspan.backends.breaks import BREAKS, Intent, broken, other_answer

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from formatspan.backends.scripted import ScriptedModel
 from formatspan.errors import StudyError
@@ -112,7 +113,7 @@ def test_only_a_stated_price_is_recorded() -> None:
     for price, recorded in ((PRICE, True), (FREE, False), (replace(PRICE, shipped=True), False)):
         kept = Purse(prices={"m": price}).priced("m", reply)
         assert (kept.cost_source == "price") is recorded
-    told = replace(reply, cost=0.1, cost_source="endpoint")
+    told = structs.replace(reply, cost=0.1, cost_source="endpoint")
     assert Purse(prices={"m": PRICE}).priced("m", told) is told
 
 

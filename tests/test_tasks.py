@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import formatspan.tasks as tasks
 from formatspan.errors import DataError, StudyError

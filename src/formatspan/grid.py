@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from formatspan.backends.base import ConstraintType, Lesson, Tokenizer
 from formatspan.constraints import held_by, preamble_room

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+
+import msgspec
+from msgspec import structs
 
 from formatspan.connection import connect
 from formatspan.contracts import Answers
@@ -38,7 +40,7 @@ from formatspan.schema import (
 )
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_COLUMNS = tuple(f.name for f in fields(Generation))
+_COLUMNS = Generation.__struct_fields__
 _AS_JSON = ("token_ids", "logprobs", "adaptations")
 _INSERT_GENERATION = (
     f"INSERT OR IGNORE INTO generations ({', '.join(_COLUMNS)}) "
@@ -253,7 +255,7 @@ class Store:
             """,
             (after, model, limit),
         )
-        return [_pending(row) for row in rows]
+        return [_pending(row) for row in rows.fetchall()]
 
     def commit(self, generations: Sequence[Generation], failures: Sequence[Failure]) -> None:
         """Write replies and failures durably; they count as done when this returns.
@@ -388,25 +390,45 @@ def _text(text: str) -> str:
 
 def _pending(row: Sequence[Any]) -> Pending:
     point_id, model, task, example, wrapper, mode, seed, request_id = row[:8]
-    messages = tuple(Message(**m) for m in json.loads(row[8]))
     point = Point(model, task, example, wrapper, mode, seed, request_id)
-    return Pending(point_id, point, Prompt(task, example, wrapper, messages, *row[9:]))
+    return Pending(point_id, point, Prompt(task, example, wrapper, messages_of(row[8]), *row[9:]))
 
 
-_VALUES = attrgetter(*_COLUMNS)
+_decode_messages = msgspec.json.Decoder(tuple[Message, ...]).decode
+
+
+def messages_of(text: str) -> tuple[Message, ...]:
+    """Messages as they are stored."""
+    try:
+        return _decode_messages(text)
+    except msgspec.DecodeError:  # half a surrogate pair
+        return tuple(Message(**m) for m in json.loads(text))
+
+
 _JSON_AT = tuple(_COLUMNS.index(name) for name in _AS_JSON)
+_BODY_AT = _COLUMNS.index("body")
 
 
 def _generation_row(generation: Generation) -> tuple[Any, ...]:
-    values = list(_VALUES(generation))
+    values = list(structs.astuple(generation))
     for at in _JSON_AT:
         if values[at] is not None:
             values[at] = _json(values[at]) if values[at] else "[]"
+    if values[_BODY_AT] is not None:
+        values[_BODY_AT] = _packed(values[_BODY_AT])
     return tuple(_text(v) if isinstance(v, str) and not v.isascii() else v for v in values)
+
+
+def _packed(body: bytes) -> bytes:
+    # A short body needs no large window, whose clearing costs more than the work itself.
+    packer = zlib.compressobj(wbits=12 if len(body) <= 4096 else 15, memLevel=5)
+    return packer.compress(body) + packer.flush()
 
 
 def _generation(row: Sequence[Any]) -> Generation:
     values = dict(zip(_COLUMNS, row, strict=True))
     for name in _AS_JSON:
         values[name] = None if values[name] is None else tuple(json.loads(values[name]))
+    if values["body"] is not None:
+        values["body"] = zlib.decompress(values["body"])
     return Generation(**values)

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from formatspan.backends.chat_fault import Fault, clip, fault_of
+from formatspan.backends.chat_json import decoded
 from formatspan.records import FailureKind, Generation
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True, gc=False):
     """Tokens and cost as the endpoint counted them; None where it did not say."""
 
     prompt_tokens: int | None = None
@@ -31,8 +32,7 @@ class Usage:
     """US dollars."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True, gc=False):
     """What an endpoint replied; an empty text is a reply too."""
 
     text: str
@@ -106,8 +106,7 @@ def _redirected(status: int, headers: Mapping[str, str]) -> Fault:
 
 def _object(body: bytes) -> dict[str, Any] | Fault:
     try:
-        # RFC 8259, section 8.1: UTF-8, and a byte order mark may be ignored.
-        parsed = json.loads(body.decode("utf-8-sig"))
+        parsed = decoded(body)
     except (ValueError, RecursionError):
         start = clip(body[:400].decode("utf-8", "replace"), 100)
         return Fault(FailureKind.MALFORMED, f"expected JSON, received {start!r}", retry=True)
@@ -265,27 +264,42 @@ def _sound(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def generation_of(reply: Reply, **asked: Any) -> Generation:  # noqa: ANN401 - fields of a record
-    """The record of a reply.
+def generation_of(
+    reply: Reply,
+    request_id: str,
+    *,
+    attempts: int = 1,
+    adaptations: tuple[str, ...] = (),
+    started_at: str = "",
+    latency_s: float | None = None,
+    cost: float | None = None,
+    cost_source: str | None = None,
+    body: bytes | None = None,
+) -> Generation:
+    """The record of a reply: what the endpoint said, and what only the one who asked knows.
 
-    Args:
-        reply: What the endpoint said.
-        asked: Fields of `Generation` that only the one who asked knows, such as ``request_id``,
-            ``cost`` and ``body``; they also replace what the reply says.
+    The arguments behind ``reply`` are fields of `Generation`.
     """
     usage = reply.usage
-    said = {
-        "text": reply.text,
-        "finish_reason": reply.finish_reason,
-        "finish_reason_raw": reply.finish_reason_raw,
-        "reasoning": reply.reasoning,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "served_model": reply.served_model,
-        "provider": reply.provider,
-        "fingerprint": reply.fingerprint,
-        "response_id": reply.response_id,
-    }
-    return Generation(**(said | asked))
+    return Generation(
+        request_id=request_id,
+        text=reply.text,
+        finish_reason=reply.finish_reason,
+        finish_reason_raw=reply.finish_reason_raw,
+        reasoning=reply.reasoning,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        served_model=reply.served_model,
+        provider=reply.provider,
+        fingerprint=reply.fingerprint,
+        response_id=reply.response_id,
+        attempts=attempts,
+        adaptations=adaptations,
+        started_at=started_at,
+        latency_s=latency_s,
+        cost=cost,
+        cost_source=cost_source,
+        body=body,
+    )

@@ -9,10 +9,8 @@ comes back.
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
-import zlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,12 +18,15 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import structs
+
 from formatspan._version import __version__
 from formatspan.backends.base import Capabilities, ModelSpec, Tokenizer
 from formatspan.backends.chat_adapt import Adapter, cut_at_stop, hint
 from formatspan.backends.chat_constraint import constraint_types, dialect_of
 from formatspan.backends.chat_fault import Fault, clip
 from formatspan.backends.chat_gate import Clock, Gate, Sleep, siblings
+from formatspan.backends.chat_json import encoded
 from formatspan.backends.chat_reply import Reply, generation_of, parse_reply
 from formatspan.backends.chat_request import (
     chat_body,
@@ -259,7 +260,7 @@ class OpenAIChat:
         ask.started_at, started = _now(), time.perf_counter()
         try:
             status, headers, body, first_s = await self._opened().send(
-                "POST", self._path, json.dumps(ask.sent).encode()
+                "POST", self._path, encoded(ask.sent)
             )
         except Broken as error:
             return self._broken(error)
@@ -307,31 +308,32 @@ class OpenAIChat:
         usage = reply.usage
         priced = self._spec.cost(usage.prompt_tokens, usage.completion_tokens)
         source = "endpoint" if usage.cost is not None else "price" if priced is not None else None
-        text, stopped = reply.text, False
         if self._adapter.stops_here:
-            text, stopped = cut_at_stop(text, ask.request.sampling.stop)
+            text, stopped = cut_at_stop(reply.text, ask.request.sampling.stop)
+            if stopped:
+                reply = structs.replace(reply, text=text, finish_reason="stop")
         made = generation_of(
             reply,
             request_id=ask.request.id,
-            text=text,
-            finish_reason="stop" if stopped else reply.finish_reason,
             attempts=ask.attempts,
             adaptations=(*self._left_out, *self._adapter.notes(ask.body)),
             started_at=ask.started_at,
             latency_s=times_s[1],
             cost=priced if usage.cost is None else usage.cost,
             cost_source=source,
-            body=_packed(body),
+            body=body,
         )
         return self._cleaned(made, body)
 
     def _cleaned(self, made: Generation, body: bytes) -> Generation:
         """``made`` without secrets, also those put together from pieces of the body.
 
-        What stands in the clean body word for word, or is too short, holds none.
+        What stands in the clean body word for word, or is too short, holds none; without an
+        escape in the body that is all but what may be put together of parts.
         """
         clean = self._redactor.text
-        told = (value for name in _FROM_OUTSIDE if (value := getattr(made, name)))
+        names = _FROM_OUTSIDE if b"\\" in body else _PUT_TOGETHER
+        told = (value for name in names if (value := getattr(made, name)))
         if all(len(v) < MIN_LENGTH or v.encode() in body or clean(v) == v for v in told):
             return made
         changed: dict[str, Any] = {
@@ -339,7 +341,7 @@ class OpenAIChat:
             for name in _FROM_OUTSIDE
             if (value := getattr(made, name)) and (masked := clean(value)) != value
         }
-        return replace(made, **changed, body=_packed(WITHHELD.encode()))
+        return structs.replace(made, **changed, body=WITHHELD.encode())
 
 
 @dataclass(slots=True)
@@ -369,15 +371,11 @@ _FROM_OUTSIDE = (
     *("provider", "fingerprint", "response_id"),
 )
 """Fields of a generation that hold what the endpoint wrote."""
+_PUT_TOGETHER = ("text", "reasoning")
+"""Those that may be made of several parts of a body."""
 
 _STOPPED = Fault(FailureKind.INTERNAL, "not sent: the model was stopped", fatal=True)
 _CANCELLED = Fault(FailureKind.INTERNAL, "given up")
-
-
-def _packed(body: bytes) -> bytes:
-    # A short body needs no large window, whose clearing costs more than the work itself.
-    packer = zlib.compressobj(wbits=12 if len(body) <= 4096 else 15, memLevel=5)
-    return packer.compress(body) + packer.flush()
 
 
 def _failure(request_id: str, fault: Fault, attempts: int) -> Failure:

@@ -9,12 +9,14 @@ example's name, so that the same script always gives the same run, in any order.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from formatspan._version import __version__
 from formatspan.backends.base import Capabilities, Lesson, ModelSpec
@@ -132,7 +134,7 @@ class ScriptedModel:
     @property
     def capabilities(self) -> Capabilities:
         """Deterministic, seeded, held to any constraint, coached."""
-        return replace(CAPABILITIES, coached=True)
+        return dataclasses.replace(CAPABILITIES, coached=True)
 
     def tokenizer(self) -> PieceTokenizer:
         """The tokenizer that counts this model's tokens."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from datetime import UTC, datetime
 
 from formatspan.backends.batch_api import Answered
@@ -36,5 +35,5 @@ def _generation(row: Answered, reply: Reply, price: ModelPrice | None, at: str) 
         started_at=at,
         cost=cost,
         cost_source=source if cost is not None else None,
-        body=zlib.compress(row.body),
+        body=row.body,
     )

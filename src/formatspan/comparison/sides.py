@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from msgspec.structs import replace
 
 from formatspan.errors import RunError
 from formatspan.folder import Run, RunFolder

@@ -10,7 +10,6 @@ option that stands first.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,7 +22,7 @@ from formatspan.grid import OpenModel, identified
 from formatspan.records import Answer, Message, Request, Sampling
 from formatspan.scoring import equal
 from formatspan.stats.panel import Panel, TaskCounts
-from formatspan.store import Store
+from formatspan.store import Store, messages_of
 from formatspan.study import Study
 from formatspan.table import Asked, asked_of
 
@@ -74,7 +73,7 @@ def planned(store: Store, study: Study, models: Mapping[str, OpenModel]) -> Iter
         asked = look_up(task, example_id, wrapper)
         if name not in models or asked.space.kind not in KINDS:
             continue
-        prompt = [Message(**m) for m in json.loads(messages)]
+        prompt = messages_of(messages)
         for item in items(asked.space):
             text = option_text(asked.contract, asked.space, item)
             request = request_of(study, models[name], prompt, text)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from formatspan.records import Message, Point, Prompt
-from formatspan.store import Counts, Pending, Store
+from formatspan.records import Point, Prompt
+from formatspan.store import Counts, Pending, Store, messages_of
 
 What = Literal["likelihood", "again"]
 
@@ -85,7 +85,7 @@ class Queue(Store):
         further = Further(*row[5:])
         self._rows[number] = further
         place = (further.task, further.example_id, further.wrapper)
-        prompt = Prompt(*place, tuple(Message(**m) for m in json.loads(messages)), *lengths)
+        prompt = Prompt(*place, messages_of(messages), *lengths)
         point = Point(further.model, *place, "free", further.seed, further.request_id)
         return Pending(number, point, prompt)
 

@@ -21,7 +21,7 @@ from formatspan.falsifier.queue import Again, Further, asked_again
 from formatspan.grid import OpenModel, identified
 from formatspan.records import Level, Message, Request, Score, Status
 from formatspan.scoring import score
-from formatspan.store import Store
+from formatspan.store import Store, messages_of
 from formatspan.study import Study
 from formatspan.table import Asked, asked_of
 from formatspan.wrappers.wrapper import Content, vocabulary
@@ -158,8 +158,9 @@ def planned(store: Store, study: Study, models: Mapping[str, OpenModel]) -> Iter
     for first in first_replies(store, study):
         if first.score.parsed or first.model not in models:
             continue
-        prompt = [Message(**m) for m in json.loads(first.messages)]
-        messages = dialogue(prompt, first.text, first.finish_reason, first.asked)
+        messages = dialogue(
+            messages_of(first.messages), first.text, first.finish_reason, first.asked
+        )
         model = models[first.model]
         request = again_request(study, model, messages, first.seed, first.request_id)
         yield Further("again", *first.place, "", first.tokenizer, request.id, first.request_id)

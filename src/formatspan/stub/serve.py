@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from formatspan.errors import UserError
+from formatspan.loops import run_to_end
 from formatspan.stub.behaviour import Stub
 from formatspan.stub.http import Connection
 from formatspan.stub.settings import Settings
@@ -59,7 +60,7 @@ def serve(settings: Settings, host: str, port: int, say: Callable[[str], None]) 
     Raises:
         UserError: As `serving`.
     """
-    asyncio.run(_serve(settings, host, port, say))
+    run_to_end(_serve(settings, host, port, say))
 
 
 async def _serve(settings: Settings, host: str, port: int, say: Callable[[str], None]) -> None:

@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from msgspec import structs
+
 from formatspan.contracts import Form
 from formatspan.errors import DataError, StudyError
 from formatspan.records import Example, Kind, labels
@@ -218,7 +220,9 @@ def _own_clusters(
     prefix = "own:"
     while any(cluster.startswith(prefix) for cluster in used):
         prefix = f"_{prefix}"
-    own = tuple(replace(e, cluster=prefix + e.id) if e.cluster == NO_CLUSTER else e for e in parsed)
+    own = tuple(
+        structs.replace(e, cluster=prefix + e.id) if e.cluster == NO_CLUSTER else e for e in parsed
+    )
     return own, (f"{missing} of {len(parsed)} rows name no cluster; each is its own.",)
 
 

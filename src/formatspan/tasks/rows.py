@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import structs
 
 from formatspan.errors import DataError
 from formatspan.records import Answer, Example, labels
@@ -153,7 +154,7 @@ def examples(task: Task, rows: Iterable[Numbered], source: str) -> tuple[Example
     if task.cluster is None:
         return tuple(parsed)
     clusters = task.cluster(parsed)
-    return tuple(dataclasses.replace(e, cluster=c) for e, c in zip(parsed, clusters, strict=True))
+    return tuple(structs.replace(e, cluster=c) for e, c in zip(parsed, clusters, strict=True))
 
 
 def check_strata(parsed: Iterable[Example], column: str, source: str) -> None:
