@@ -55,7 +55,8 @@ def _named(path: Path, error: sqlite3.DatabaseError) -> RunError | StorageError:
     text = str(error)
     if "not a database" in text:
         return RunError(f"{path}: not a store of formatspan ({text})")
-    if isinstance(error, sqlite3.OperationalError) and "no such" not in text:
+    damaged = "no such" in text or "malformed" in text
+    if isinstance(error, sqlite3.OperationalError) and not damaged:
         return StorageError(f"{path}: {text}: {_hint(text)}; what was stored is kept")
     return RunError(f"{path}: the store is damaged ({text}): restore a copy, or use --fresh")
 

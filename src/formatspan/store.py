@@ -27,6 +27,7 @@ from formatspan.records import (
     Failure,
     Generation,
     Message,
+    Mode,
     Point,
     Prompt,
     as_jsonable,
@@ -42,10 +43,8 @@ from formatspan.schema import (
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _COLUMNS = Generation.__struct_fields__
 _AS_JSON = ("token_ids", "logprobs", "adaptations")
-_INSERT_GENERATION = (
-    f"INSERT OR IGNORE INTO generations ({', '.join(_COLUMNS)}) "
-    f"VALUES ({', '.join('?' * len(_COLUMNS))})"
-)
+_ROWS_AT_ONCE = 40
+"""Replies inserted by one statement: their values stay below what any SQLite binds (999)."""
 
 
 class Pending(NamedTuple):
@@ -241,21 +240,27 @@ class Store:
 
         Of points that share a request only the first is given: a request is asked once.
         """
-        # The plus keeps SQLite from walking the model's index and sorting all of it for a page.
-        rows = self.connection.execute(
+        # A page is one row of JSON: every row that is stepped to costs a turn at the lock of the
+        # interpreter, which the loop of requests holds most of the time. The plus keeps SQLite
+        # from walking the model's index and sorting all of it for a page.
+        (page,) = self.connection.execute(
             """
-            SELECT p.id, p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed, p.request_id,
-                   q.messages, q.chars, q.pad_chars, q.tokens
-            FROM points p
-            JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-            LEFT JOIN generations g USING (request_id)
-            WHERE p.id > ? AND +p.model = ? AND p.copy_of IS NULL AND g.request_id IS NULL
-              AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)
-            ORDER BY p.id LIMIT ?
+            SELECT json_group_array(json_array(id, model, task, example_id, wrapper, mode, seed,
+                request_id, json(messages), chars, pad_chars, tokens))
+            FROM (
+                SELECT p.id, p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed,
+                       p.request_id, q.messages, q.chars, q.pad_chars, q.tokens
+                FROM points p
+                JOIN prompts q USING (tokenizer, task, example_id, wrapper)
+                LEFT JOIN generations g USING (request_id)
+                WHERE p.id > ? AND +p.model = ? AND p.copy_of IS NULL AND g.request_id IS NULL
+                  AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)
+                ORDER BY p.id LIMIT ?
+            )
             """,
             (after, model, limit),
-        )
-        return [_pending(row) for row in rows.fetchall()]
+        ).fetchone()
+        return [_pending(row) for row in _rows_of(page)]
 
     def commit(self, generations: Sequence[Generation], failures: Sequence[Failure]) -> None:
         """Write replies and failures durably; they count as done when this returns.
@@ -264,7 +269,8 @@ class Store:
             StorageError: The disk is full or unwritable.
         """
         with self.transaction():
-            self.connection.executemany(_INSERT_GENERATION, map(_generation_row, generations))
+            for i in range(0, len(generations), _ROWS_AT_ONCE):
+                self._insert([_row(g) for g in generations[i : i + _ROWS_AT_ONCE]])
             self.connection.executemany(
                 "INSERT INTO failures (request_id, kind, message, attempts, at) "
                 "VALUES (?, ?, ?, ?, ?)",
@@ -273,6 +279,15 @@ class Store:
                     for f in failures
                 ),
             )
+
+    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        # In one statement, for the same reason that a page of pending points is one row.
+        each = f"({', '.join('?' * len(_COLUMNS))})"
+        self.connection.execute(
+            f"INSERT OR IGNORE INTO generations ({', '.join(_COLUMNS)}) "
+            f"VALUES {', '.join([each] * len(rows))}",
+            [value for row in rows for value in row],
+        )
 
     def counts(self) -> dict[str, Counts]:
         """Progress by model."""
@@ -388,28 +403,37 @@ def _text(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
-def _pending(row: Sequence[Any]) -> Pending:
-    point_id, model, task, example, wrapper, mode, seed, request_id = row[:8]
-    point = Point(model, task, example, wrapper, mode, seed, request_id)
-    return Pending(point_id, point, Prompt(task, example, wrapper, messages_of(row[8]), *row[9:]))
+_Row = tuple[int, str, str, str, str, Mode, int, str, tuple[Message, ...], int, int, int | None]
+_read_rows = msgspec.json.Decoder(list[_Row]).decode
+_read_messages = msgspec.json.Decoder(tuple[Message, ...]).decode
 
 
-_decode_messages = msgspec.json.Decoder(tuple[Message, ...]).decode
+def _rows_of(page: str) -> list[_Row]:
+    try:
+        return _read_rows(page)
+    except msgspec.DecodeError:  # half a surrogate pair
+        return msgspec.convert(json.loads(page), list[_Row])
 
 
 def messages_of(text: str) -> tuple[Message, ...]:
     """Messages as they are stored."""
     try:
-        return _decode_messages(text)
+        return _read_messages(text)
     except msgspec.DecodeError:  # half a surrogate pair
-        return tuple(Message(**m) for m in json.loads(text))
+        return msgspec.convert(json.loads(text), tuple[Message, ...])
+
+
+def _pending(row: _Row) -> Pending:
+    point_id, model, task, example, wrapper, mode, seed, request_id, messages = row[:9]
+    point = Point(model, task, example, wrapper, mode, seed, request_id)
+    return Pending(point_id, point, Prompt(task, example, wrapper, messages, *row[9:]))
 
 
 _JSON_AT = tuple(_COLUMNS.index(name) for name in _AS_JSON)
 _BODY_AT = _COLUMNS.index("body")
 
 
-def _generation_row(generation: Generation) -> tuple[Any, ...]:
+def _row(generation: Generation) -> tuple[Any, ...]:
     values = list(structs.astuple(generation))
     for at in _JSON_AT:
         if values[at] is not None:
@@ -421,8 +445,7 @@ def _generation_row(generation: Generation) -> tuple[Any, ...]:
 
 def _packed(body: bytes) -> bytes:
     # A short body needs no large window, whose clearing costs more than the work itself.
-    packer = zlib.compressobj(wbits=12 if len(body) <= 4096 else 15, memLevel=5)
-    return packer.compress(body) + packer.flush()
+    return zlib.compress(body, wbits=12 if len(body) <= 4096 else 15)
 
 
 def _generation(row: Sequence[Any]) -> Generation:
