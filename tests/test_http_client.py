@@ -9,11 +9,9 @@ import inspect
 import socket
 import ssl
 import sys
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,7 +26,6 @@ from formatspan.backends.http_client import (
     TimedOut,
     TooLong,
     Untrusted,
-    settle,
 )
 from formatspan.backends.openai_chat import OpenAIChat
 from formatspan.backends.redaction import Secret
@@ -173,7 +170,7 @@ async def test_bodies_of_every_framing(reply: bytes, body: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhi", Broken),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nhi", Broken),
         (b"SSH-2.0-OpenSSH\r\n\r\n", NotHttp),
-        (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", NotHttp),
+        (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", Broken),
         (b"HTTP/1.1 200 OK\r\ncontent-encoding: br\r\ncontent-length: 2\r\n\r\nhi", NotHttp),
         (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\nhi", NotHttp),
         (
@@ -185,8 +182,7 @@ async def test_bodies_of_every_framing(reply: bytes, body: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200_000, TooLong),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n" + b"x" * 9999, TooLong),
         (
-            b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 9999\r\n\r\n"
-            + gzip.compress(b"x" * 1_000_000),
+            b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"x" * 1_000_000),
             TooLong,
         ),
     ],
@@ -216,7 +212,6 @@ async def test_connections_are_kept_and_closed_ones_are_replaced() -> None:
             assert (await client.send("POST", "/")).status == 200
             if i % 2:
                 await closed[i // 2].wait()
-                settle()  # the client has heard of it
     assert len(opened) == 3
 
 
@@ -251,7 +246,7 @@ async def test_what_comes_unasked_is_never_the_next_answer(rest: bytes) -> None:
                 assert (await client.send("POST", "/")).body == b"hi"
 
 
-async def test_a_request_that_is_given_up_ends_with_its_bounds() -> None:
+async def test_a_request_that_is_given_up_ends_its_connection() -> None:
     asked, ended = asyncio.Event(), asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -261,7 +256,7 @@ async def test_a_request_that_is_given_up_ends_with_its_bounds() -> None:
             assert await reader.read() == b""
         ended.set()
 
-    async with client_of(talk, Bounds(whole_s=1)) as client:
+    async with client_of(talk) as client:
         task = asyncio.create_task(client.send("POST", "/"))
         await asked.wait()
         task.cancel()
@@ -370,7 +365,7 @@ async def test_a_certificate_of_another_host(monkeypatch: pytest.MonkeyPatch) ->
     server = await asyncio.start_server(saying(OK), "127.0.0.2", 0, ssl=_tls(SIGNED))
     port = server.sockets[0].getsockname()[1]
     client = HttpClient(f"https://127.0.0.2:{port}", Secret({}))
-    with pytest.raises(Untrusted, match="not valid for"):
+    with pytest.raises(Untrusted, match="no alternative certificate subject name"):
         await client.send("POST", "/")
     await client.aclose()
     server.close()
@@ -391,9 +386,9 @@ async def test_a_refused_certificate_stops_the_model() -> None:
 
 def test_there_is_no_switch_for_verification() -> None:
     source = inspect.getsource(http_client)
-    for way_out in ("danger", "accept_invalid", "root_certificate", "tls_sni"):
+    for way_out in ("VERIFYPEER", "VERIFYHOST", "danger", "insecure"):
         assert way_out not in source
-    names = inspect.signature(HttpClient.__init__).parameters.keys() | Bounds.__slots__
+    names = inspect.signature(HttpClient.__init__).parameters.keys() | set(Bounds._fields)
     assert not [n for n in names if "verif" in n or "insecure" in n or "ssl" in n or "tls" in n]
 
 
@@ -442,26 +437,6 @@ async def test_no_proxy_where_the_environment_says_so(monkeypatch: pytest.Monkey
 # --- the end of the program -------------------------------------------------------------------
 
 
-async def test_the_library_s_thread_has_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an exit waits for, seen without luck: the thread's last call into Python is held up."""
-    loop, waking, done = asyncio.get_running_loop(), threading.Event(), []
-    wake = loop.call_soon_threadsafe
-
-    def slowly(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
-        handle = wake(*args, **named)
-        if threading.current_thread() is not threading.main_thread():
-            waking.wait(0.2)  # the program has gone on meanwhile
-            done.append(1)
-        return handle
-
-    async with client_of(saying(OK)) as client:
-        monkeypatch.setattr(loop, "call_soon_threadsafe", slowly)
-        assert (await client.send("POST", "/")).body == b"hi"
-        before = len(done)
-        settle()
-        assert len(done) > before
-
-
 SHORT = """
 import asyncio, sys
 from formatspan.backends.http_client import HttpClient
@@ -490,7 +465,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize(("how", "code"), [("closed", 0), ("open", 0), ("interrupted", 130)])
 async def test_short_programs_end_well(how: str, code: int, loop: str) -> None:
-    """Without anything waited for, one in twenty aborts at its exit: a smoke test."""
+    """Whether the client was closed or not."""
     async with served(always) as url:
         for _ in range(3):
             process = await asyncio.create_subprocess_exec(

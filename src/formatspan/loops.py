@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -34,10 +34,14 @@ def run_to_end(coroutine: Coroutine[None, None, T]) -> T:
 
 
 def _run(coroutine: Coroutine[None, None, T]) -> T:
-    """Run on uvloop, which halves what connections cost; on asyncio's own loop without it."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(coroutine)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop's, which halves what connections cost; without it asyncio's own."""
     try:
         from uvloop import new_event_loop
-    except ImportError:  # Windows has none
-        return asyncio.run(coroutine)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(coroutine)
+    except ImportError:  # Windows has none, and connections cannot be waited for on its usual loop
+        return asyncio.SelectorEventLoop
+    return new_event_loop

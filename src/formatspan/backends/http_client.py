@@ -1,11 +1,12 @@
-r"""One endpoint over HTTP, by pyreqwest (Rust's reqwest): hard bounds, no redirects, no cookies.
+r"""One endpoint over HTTP, by libcurl (pycurl): hard bounds, no redirects, no cookies.
 
 Why this client: what a run costs on the client's side is the product's own cost, and it was
-measured on two cores of an AMD EPYC (2026-11-30; bare loops of 256 connections against a server
-with 50 ms latency, `benchmarks/http_throughput.py --clients`). aiohttp made 1,527 requests/s at
-396 µs of processor time each, pyreqwest 4,127/s at 152 µs. A client written for this alone, 420
-lines on httptools, came to 4,057/s at 87 µs: not enough for a protocol of our own to look after,
-and it knew no proxies.
+measured on two cores of an AMD EPYC (2026-11-30, `benchmarks/http_throughput.py --clients`, 256
+connections against a server with 50 ms latency). In bare loops pycurl made 4,600 requests/s,
+pyreqwest 4,100 and aiohttp 1,500; with requests to make and replies to read pycurl made 3,900
+and pyreqwest 2,900, since the latter works in a thread of its own, and every reply waits for
+the interpreter's lock twice. A client of our own would be faster still, and a protocol to look
+after that knows no proxies.
 
 Redirects are not followed (another host would be given the key), and certificates are always
 verified: there is no switch. Proxies are those of the environment, except to this machine itself.
@@ -13,28 +14,18 @@ verified: there is no switch. Proxies are those of the environment, except to th
 
 from __future__ import annotations
 
-import atexit
+import asyncio
 import contextlib
 import ipaddress
-import time
+import ssl
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from pyreqwest.client import Client, ClientBuilder, SyncClientBuilder
-from pyreqwest.exceptions import (
-    BodyDecodeError,
-    BuilderError,
-    DecodeError,
-    DetailedPyreqwestError,
-    ReadTimeoutError,
-    RequestTimeoutError,
-)
-from pyreqwest.multipart import FormBuilder, PartBuilder
-from pyreqwest.request import RequestBuilder
+import certifi
+import pycurl
 
 from formatspan.backends.redaction import Secret
 
@@ -48,7 +39,7 @@ class Response(NamedTuple):
     body: bytes
     """Decompressed."""
     first_byte_s: float
-    """Seconds from sending to the first piece of the body; all of a short one comes with it."""
+    """Seconds from sending to the first byte."""
 
 
 class Broken(Exception):
@@ -75,14 +66,13 @@ class TimedOut(Broken):
     """The response, or its first byte, took too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """How long one request may take, and how much may come back."""
 
     connect_s: float = 15.0
     first_byte_s: float = 300.0
     """Seconds from sending to the first byte, which is the whole of an answer that is not
-    streamed; and from any piece to the next."""
+    streamed."""
     whole_s: float = 330.0
     """Seconds from sending to the last byte."""
     body_bytes: int = 16 << 20
@@ -90,7 +80,7 @@ class Bounds:
 
 
 class HttpClient:
-    """Sends requests to one host.
+    """Sends requests to one host; belongs to the event loop of its first request.
 
     Args:
         url: Any URL of the host; its path is not used.
@@ -103,17 +93,14 @@ class HttpClient:
     ) -> None:
         parts = urlsplit(url)
         self._origin, self._host = f"{parts.scheme}://{parts.netloc}", parts.netloc
-        self._bounds = bounds or Bounds()
-        sent = dict(headers.reveal())
-        # Not among the client's own: those would win over the type of a form.
-        self._type = sent.pop("content-type", "application/json")
-        self._client: Client | None = _client(parts.hostname or "", sent, self._bounds)
+        self._here = _is_here(parts.hostname or "")
+        self._headers, self._bounds = headers, bounds or Bounds()
+        self._multi: pycurl.AsyncCurlMulti | None = pycurl.AsyncCurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, _MOST_KEPT)
+        self._idle: dict[tuple[str, str], list[_Transfer]] = {}
 
     async def send(self, method: str, path: str, body: bytes = b"") -> Response:
-        """One request and its whole response.
-
-        Where the task that waits is cancelled, the library goes on with the request until its
-        bounds; hence all bounds are the library's own and not `asyncio.timeout`.
+        """One request and its whole response; the connection ends where the task is cancelled.
 
         Args:
             method: Such as ``POST``.
@@ -124,10 +111,13 @@ class HttpClient:
             Broken: There was no whole response; its subclasses say why. Never a response that
                 ended early.
         """
-        request = self._open().request(method, self._origin + path)
-        if body:
-            request = request.header("content-type", self._type).body_bytes(body)
-        return await self._whole(request)
+        idle = self._idle.setdefault((method, path), [])
+        transfer = idle.pop() if idle else self._transfer(method, path)
+        if method == "POST":
+            transfer.curl.setopt(pycurl.POSTFIELDS, body)
+        found = await self._performed(transfer)
+        idle.append(transfer)  # one that failed is not used again
+        return found
 
     async def upload(
         self, path: str, file: tuple[str, bytes], fields: Mapping[str, str]
@@ -139,131 +129,205 @@ class HttpClient:
             file: Name and content, which is JSON lines.
             fields: Further fields of the form.
         """
-        form = FormBuilder()
-        for name, value in fields.items():
-            form = form.text(name, value)
-        part = PartBuilder.from_bytes(file[1]).file_name(file[0]).mime("application/jsonl")
-        request = self._open().post(self._origin + path).multipart(form.part("file", part))
-        return await self._whole(request)
+        transfer = self._transfer("POST", path, form=True)
+        name, content = file
+        with pycurl.CurlMime(transfer.curl) as form:
+            for field, value in fields.items():
+                form.add_field(field, value)
+            form.add("file", content, filename=name, content_type="application/jsonl")
+            transfer.curl.setopt(pycurl.MIMEPOST, form)
+            return await self._performed(transfer)
 
     async def aclose(self) -> None:
         """End all connections; nothing can be sent any more."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None  # kept connections end with it
+        multi, self._multi = self._multi, None
+        if multi is not None:
+            self._idle.clear()
+            await multi.aclose()
 
-    def _open(self) -> Client:
-        if self._client is None:
+    # --- one transfer -------------------------------------------------------------------------
+
+    def _transfer(self, method: str, path: str, *, form: bool = False) -> _Transfer:
+        curl, bounds = pycurl.Curl(), self._bounds
+        curl.setopt(pycurl.URL, self._origin + path)
+        if method == "POST":
+            curl.setopt(pycurl.POST, 1)
+        sent = {"accept": "application/json", "accept-encoding": "identity", "expect": ""}
+        sent |= {"content-type": "application/json"} | self._headers.reveal()
+        if form:
+            del sent["content-type"]
+        curl.setopt(pycurl.HTTPHEADER, [f"{k}: {v}" if v else f"{k}:" for k, v in sent.items()])
+        curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(bounds.connect_s))
+        curl.setopt(pycurl.TIMEOUT_MS, _milliseconds(bounds.whole_s))
+        curl.setopt(pycurl.CAINFO, _authorities())
+        if self._here:
+            curl.setopt(pycurl.PROXY, "")
+        return _Transfer(curl, bounds.body_bytes)
+
+    async def _performed(self, transfer: _Transfer) -> Response:
+        if self._multi is None:
             raise Broken("the client was closed")
-        return self._client
-
-    async def _whole(self, request: RequestBuilder) -> Response:
-        sent, most = time.perf_counter(), self._bounds.body_bytes
+        transfer.begin()
+        came = self._multi.add_handle(transfer.curl)
+        first_s = self._bounds.first_byte_s
+        timer = asyncio.get_running_loop().call_later(first_s, transfer.give_up, came)
         try:
-            async with request.build_streamed() as response:
-                first_s = time.perf_counter() - sent
-                body = await response.body_reader.read(most + 1)
-        except DetailedPyreqwestError as error:
-            raise self._trouble(error) from None
-        found = Response(response.status, dict(response.headers), bytes(body or b""), first_s)
-        if len(found.body) > most:
-            raise TooLong(f"a body of more than {most} bytes")
-        if found.status == 101:
-            raise NotHttp("the server switched protocols")
-        if encoding := found.headers.get("content-encoding", "").replace("identity", ""):
-            raise NotHttp(f"the body is encoded as {encoding!r}, which was not asked for")
-        return found
+            await came
+        except pycurl.error as error:
+            raise self._trouble(transfer, *error.args) from None
+        except asyncio.CancelledError:
+            if transfer.late:
+                raise TimedOut(f"no first byte within {first_s:g} s") from None
+            raise
+        finally:
+            timer.cancel()
+        return transfer.response()
 
-    def _trouble(self, error: DetailedPyreqwestError) -> Broken:
+    def _trouble(self, transfer: _Transfer, code: int, said: str) -> Broken:
         """What the library says, in this module's words."""
-        said = [cause["message"] for cause in error.details["causes"] or []]
-        why = said[-1] if said else error.message
-        if isinstance(error, RequestTimeoutError):
-            return self._late(error, connecting=_CONNECTING in said)
-        if "invalid peer certificate" in why:
-            return Untrusted(f"the certificate was refused: {why}")
-        if _CONNECTING in said:
-            return Refused(f"no connection to {self._host}: {why}")
-        if why == "message head is too large":
-            return TooLong(f"headers that are too long: {why}")
-        if isinstance(error, BodyDecodeError) and _READING not in said:
-            return NotHttp(f"the body cannot be decompressed: {why}")
-        if isinstance(error, DecodeError) and not isinstance(error, BodyDecodeError):
-            return NotHttp(f"the reply is not HTTP: {why}")
-        if isinstance(error, BuilderError):
-            return Broken(f"the request cannot be sent: {why}")
-        return Broken(why)
+        if code == pycurl.E_OPERATION_TIMEDOUT:
+            return self._late(transfer, said)
+        if code == pycurl.E_WRITE_ERROR and transfer.overfull:
+            return TooLong(f"a body of more than {self._bounds.body_bytes} bytes")
+        if code in _UNREACHED:
+            return Refused(f"no connection to {self._host}: {said}")
+        if code in _KINDS:
+            kind, told = _KINDS[code]
+            return kind(f"{told}: {said}")
+        return Broken(said or pycurl.easy_strerror(code))
 
-    def _late(self, error: RequestTimeoutError, *, connecting: bool) -> Broken:
+    def _late(self, transfer: _Transfer, said: str) -> Broken:
         bounds = self._bounds
-        if connecting:
-            return Refused(f"no connection to {self._host} in {bounds.connect_s:g} s")
-        if isinstance(error, ReadTimeoutError):
-            return TimedOut(f"no whole reply within {bounds.whole_s:g} s")
-        limit = min(bounds.first_byte_s, bounds.whole_s)
-        return TimedOut(f"no first byte within {limit:g} s")
+        if not said.startswith("Operation"):  # still resolving or connecting
+            limit = min(bounds.connect_s, bounds.whole_s)
+            return Refused(f"no connection to {self._host} in {limit:g} s")
+        awaited = "whole reply" if transfer.head else "first byte"
+        return TimedOut(f"no {awaited} within {bounds.whole_s:g} s")
 
 
-_CONNECTING = "client error (Connect)"
-_READING = "error reading a body from connection"
+class _Transfer:
+    """A handle of the library's with what came of its request; used for one at a time."""
+
+    __slots__ = ("curl", "head", "late", "most", "overfull", "pieces", "size")
+
+    def __init__(self, curl: pycurl.Curl, most: int) -> None:
+        self.curl, self.most = curl, most
+        self.head: list[bytes] = []
+        self.pieces: list[bytes] = []
+        self.begin()
+        curl.setopt(pycurl.HEADERFUNCTION, self.head.append)
+        curl.setopt(pycurl.WRITEFUNCTION, self.take)
+
+    def begin(self) -> None:
+        """Forget the last request."""
+        self.head.clear()
+        self.pieces.clear()
+        self.size = 0
+        self.late = self.overfull = False
+
+    def take(self, piece: bytes) -> int:
+        """Keep a piece of the body; returns how much of it was taken."""
+        self.size += len(piece)
+        if self.size > self.most:
+            self.overfull = True
+            return 0
+        self.pieces.append(piece)
+        return len(piece)
+
+    def give_up(self, came: asyncio.Future[pycurl.Curl]) -> None:
+        """End a request whose first byte is late."""
+        if not self.head:
+            self.late = True
+            came.cancel()
+
+    def response(self) -> Response:
+        """What has come.
+
+        Raises:
+            Broken: It is not whole, or not readable.
+        """
+        if b"\r\n" not in self.head and b"\n" not in self.head:
+            raise Broken("the connection ended within the headers")
+        headers = _headers(self.head)
+        body = b"".join(self.pieces)
+        if encoding := headers.get("content-encoding", "").lower().replace("identity", ""):
+            body = _decompressed(body, encoding, self.most)
+        status = self.curl.getinfo(pycurl.RESPONSE_CODE)
+        return Response(status, headers, body, self.curl.getinfo(pycurl.STARTTRANSFER_TIME))
 
 
-def _client(host: str, headers: dict[str, str], bounds: Bounds) -> Client:
-    _settle_before_exit()
-    built = (
-        ClientBuilder()
-        .default_headers({"accept": "application/json", "accept-encoding": "identity", **headers})
-        .follow_redirects(False)
-        .default_cookie_store(False)
-        .referer(False)
-        .brotli(False)
-        .zstd(False)
-        .connect_timeout(timedelta(seconds=bounds.connect_s))
-        .read_timeout(timedelta(seconds=bounds.first_byte_s))
-        .timeout(timedelta(seconds=bounds.whole_s))
-    )
-    return (built.no_proxy() if _is_here(host) else built).build()
+def _decompressed(body: bytes, encoding: str, most: int) -> bytes:
+    """A body that was compressed although nobody had asked for it.
+
+    Not left to the library, which takes the beginning of a compressed body for all of it.
+    """
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise NotHttp(f"the body is encoded as {encoding!r}, which was not asked for")
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # with either header
+    try:
+        plain = unpacker.decompress(body, most + 1)
+    except zlib.error as error:
+        raise NotHttp(f"the body cannot be decompressed: {error}") from None
+    if len(plain) > most:
+        raise TooLong(f"a body of more than {most} bytes")
+    if not unpacker.eof:
+        raise Broken("the compressed body ended early")
+    return plain
+
+
+def _headers(lines: list[bytes]) -> dict[str, str]:
+    found = {}
+    for line in lines:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if colon:
+            found[name.strip().lower()] = value.strip()
+        elif name.startswith("HTTP/"):
+            found.clear()  # what came before was informational
+    return found
+
+
+_MOST_KEPT = 1024
+"""Idle connections that are kept."""
+
+_TOO_LARGE = 100
+"""The library's code for headers that are too long, for which pycurl has no name."""
+_UNREACHED = frozenset(
+    {
+        pycurl.E_COULDNT_CONNECT,
+        pycurl.E_COULDNT_RESOLVE_HOST,
+        pycurl.E_COULDNT_RESOLVE_PROXY,
+        pycurl.E_SSL_CONNECT_ERROR,
+    }
+)
+_KINDS: Mapping[int, tuple[type[Broken], str]] = {
+    pycurl.E_PEER_FAILED_VERIFICATION: (Untrusted, "the certificate was refused"),
+    pycurl.E_SSL_CACERT_BADFILE: (Untrusted, "the certificate cannot be checked"),
+    pycurl.E_UNSUPPORTED_PROTOCOL: (NotHttp, "the reply is not HTTP"),
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: (NotHttp, "the reply is not HTTP"),
+    _TOO_LARGE: (TooLong, "headers that are too long"),
+}
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))  # 0 would be the library's own default
 
 
 def _is_here(host: str) -> bool:
     """Whether a host is this machine, which no proxy can reach."""
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _authorities() -> str:
+    """File of the authorities that certificates are checked with: the system's, if it has one.
+
+    ``SSL_CERT_FILE`` names another.
+    """
+    return _authorities_of(ssl.get_default_verify_paths().cafile)
 
 
 @cache
-def _settle_before_exit() -> None:
-    """Let the library's thread let go of the interpreter before the interpreter ends.
-
-    That thread wakes the event loop by a call into Python. With pyreqwest 0.15.1 the program may
-    have got to its end before that call returns, and is then aborted (one in twenty short ones
-    on asyncio's own loop, none seen on uvloop).
-    """
-    atexit.register(settle)
-
-
-def settle() -> None:
-    """Return when the library's thread has done all that it was given before.
-
-    It has one thread, which takes one thing after the other; so an answer to a request that is
-    refused before it touches any network tells that everything earlier is done.
-    """
-    client = SyncClientBuilder().https_only(True).no_proxy().build()
-    with contextlib.suppress(BuilderError):
-        client.get("http://localhost/").build().send()
-
-
-__all__ = [
-    "Bounds",
-    "Broken",
-    "HttpClient",
-    "NotHttp",
-    "Refused",
-    "Response",
-    "TimedOut",
-    "TooLong",
-    "Untrusted",
-    "settle",
-]
+def _authorities_of(system: str | None) -> str:
+    return system or certifi.where()

@@ -170,7 +170,7 @@ class OpenAIChat:
         return {
             "backend": "openai_chat",
             "formatspan": __version__,
-            "pyreqwest": version("pyreqwest"),
+            "pycurl": version("pycurl"),
             "url": self._url,
             "model": self._spec.target,
             "key": self._key_env or "none",
