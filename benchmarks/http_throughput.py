@@ -190,6 +190,19 @@ async def _own_client(url: str) -> AsyncIterator[Post]:
 
 
 @asynccontextmanager
+async def _pyreqwest(url: str) -> AsyncIterator[Post]:
+    from pyreqwest.client import ClientBuilder
+
+    async with ClientBuilder().no_proxy().build() as client:
+
+        async def post() -> int:
+            request = client.post(url).headers(HEADERS).body_bytes(BODY).build()
+            return int((await request.send()).status)
+
+        yield post
+
+
+@asynccontextmanager
 async def _aiohttp(url: str) -> AsyncIterator[Post]:
     import aiohttp
 
@@ -218,7 +231,11 @@ async def _httpx(url: str) -> AsyncIterator[Post]:
         yield post
 
 
-CLIENTS: dict[str, tuple[Client, int]] = {"aiohttp": (_aiohttp, 5_000), "httpx": (_httpx, 1_000)}
+CLIENTS: dict[str, tuple[Client, int]] = {
+    "pyreqwest": (_pyreqwest, 10_000),
+    "aiohttp": (_aiohttp, 5_000),
+    "httpx": (_httpx, 1_000),
+}
 """Other clients, and how many requests are enough for a figure."""
 
 

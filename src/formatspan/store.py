@@ -203,7 +203,7 @@ class Store:
                     p.task,
                     p.example_id,
                     p.wrapper,
-                    _json(p.messages),
+                    _messages_text(p.messages),
                     p.chars,
                     p.pad_chars,
                     p.tokens,
@@ -421,6 +421,13 @@ def messages_of(text: str) -> tuple[Message, ...]:
         return _read_messages(text)
     except msgspec.DecodeError:  # half a surrogate pair
         return msgspec.convert(json.loads(text), tuple[Message, ...])
+
+
+def _messages_text(messages: tuple[Message, ...]) -> str:
+    try:
+        return msgspec.json.encode(messages).decode()
+    except UnicodeEncodeError:  # half a surrogate pair, which only escapes can spell
+        return _json(messages)
 
 
 def _pending(row: _Row) -> Pending:

@@ -43,7 +43,21 @@ MAX_ARGUMENT = 1_000
 MAX_GROWTH = 20
 """Characters of a prompt for each one of its template and content."""
 
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox with a short way to an option's label and text.
+
+    A plan goes it 24 times a prompt; the checks of attributes would take half of its time.
+    """
+
+    def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401 - as Jinja2 has it
+        """An item of a plain mapping, else as in the sandbox."""
+        if type(obj) is dict and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+
+_ENVIRONMENT = _Environment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
 )
 _ENVIRONMENT.globals.clear()
