@@ -1,0 +1,98 @@
+"""The same study through the embedded engine and through llama.cpp's own server, compared.
+
+    python benchmarks/server_study.py --data DIR --out FOLDER [--examples 20]
+
+Needs the extras ``local`` and ``bench``. Both models read the same file; the server runs in this
+process on loopback with one slot and without a prompt cache, since its replies vary otherwise,
+and is asked over HTTP like any endpoint. The seven tasks of the paper, greedy, one request at a
+time: one or two a second. The run, with both models side by side, stays in FOLDER for
+``formatspan report``. Last line: ``equal greedy replies: 560 of 700 (0.80)``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+
+from formatspan.analysis import analyze
+from formatspan.backends.base import ModelSpec
+from formatspan.backends.local.models import find
+from formatspan.progress import Shown
+from formatspan.session import run
+from formatspan.study import Study
+
+EMBEDDED, SERVER = "embedded", "llama.cpp"
+Place = tuple[str, str, str]
+
+
+def main() -> None:
+    """Run both, compare, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with <task>.jsonl files")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--examples", type=int, default=20, help="of each task")
+    parser.add_argument("--model", default="local:smollm2-135m-instruct")
+    given = parser.parse_args()
+    embedded = {"model": given.model, "name": EMBEDDED}
+    # One after the other: they would take each other's cores.
+    ask([embedded], given.examples, given.data, given.out)
+    server = _server(find(ModelSpec("model", given.model)).path)
+    url = f"{server.listening_address}/v1"
+    asked = {"model": "openai:model", "name": SERVER, "base_url": url, "concurrency": 1}
+    ask([embedded, asked], given.examples, given.data, given.out)
+    tell(given.out)
+
+
+def ask(models: list[dict[str, object]], examples: int, data: Path, out: Path) -> None:
+    """The paper's study of ``models``."""
+    study = Study.preset("paper", {"models": models, "examples": examples, "seeds": 1})
+    with Shown(Console(stderr=True)) as listener:
+        run(study, out=out, data_dir=data, listener=listener)
+
+
+def tell(out: Path) -> None:
+    """Print how the two compare."""
+    ours, theirs = replies(out, EMBEDDED), replies(out, SERVER)
+    shared = sorted(ours.keys() & theirs.keys())
+    equal = [place for place in shared if ours[place] == theirs[place]]
+    for level in ("strict", "normalized", "lenient"):
+        for row in analyze(out, level=level, inference=False).models.to_dicts():
+            told = f"accuracy {row['accuracy']:.1%}, FSI {row['fsi']:.1f}, PSI {row['psi']:.1f}"
+            print(f"{level}, {row['model']}: {told}")
+    for name, at in (("task", 0), ("wrapper", 2)):
+        counts, same = Counter(p[at] for p in shared), Counter(p[at] for p in equal)
+        told = ", ".join(f"{part} {same[part]} of {n}" for part, n in sorted(counts.items()))
+        print(f"equal by {name}: {told}")
+    for place in [p for p in shared if ours[p] != theirs[p]][:5]:
+        print(f"{' / '.join(place)}: {ours[place]!r}, {SERVER} {theirs[place]!r}")
+    print(f"equal greedy replies: {len(equal)} of {len(shared)} ({len(equal) / len(shared):.2f})")
+
+
+def replies(out: Path, model: str) -> dict[Place, str]:
+    """A model's replies by task, example and wrapper."""
+    with sqlite3.connect(out / "run.sqlite") as store:
+        rows = store.execute(
+            "SELECT task, example_id, wrapper, text FROM points "
+            "JOIN generations USING (request_id) WHERE model = ?",
+            (model,),
+        )
+        return {(task, example, wrapper): text for task, example, wrapper, text in rows}
+
+
+def _server(path: Path):  # type: ignore[no-untyped-def]  # noqa: ANN202 - it has no types
+    import xllamacpp
+
+    options = xllamacpp.CommonParams()
+    options.model.path = str(path)
+    options.n_parallel, options.n_ctx, options.verbosity = 1, 4096, -1
+    options.cache_prompt, options.cache_ram_mib = False, 0
+    options.warmup, options.use_jinja = False, True
+    return xllamacpp.Server(options)
+
+
+if __name__ == "__main__":
+    main()
