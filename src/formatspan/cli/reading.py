@@ -83,13 +83,18 @@ def compare(
             "--pair", metavar="NAME=NAME", help="A model of A and the model of B to compare."
         ),
     ] = None,
+    dropped: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A model of A that B lacks on purpose; repeat."),
+    ] = None,
     level: Level = None,
     fail_if_worse: Annotated[
         float | None,
         typer.Option(
             metavar="POINTS",
             min=0,
-            help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise.",
+            help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise, or a "
+            "model of A is missing in B.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -98,7 +103,13 @@ def compare(
     from formatspan.comparison import compare as compare_runs
     from formatspan.report.compared import print_comparison, print_worse
 
-    found = compare_runs(a, b, level=level, pairs=model_pairs(pair or []))  # type: ignore[arg-type]
+    found = compare_runs(
+        a,
+        b,
+        level=level,  # type: ignore[arg-type]
+        pairs=model_pairs(pair or []),
+        dropped=dropped or (),
+    )
     if as_json:
         sys.stdout.write(found.to_json() + "\n")
     else:

@@ -40,6 +40,11 @@ class Side:
         """Whether it was scored elsewhere."""
         return self.level == IMPORTED
 
+    @property
+    def models(self) -> list[str]:
+        """Names of its models, in the study's order."""
+        return [m.name for m in self.study.models]
+
 
 class Common(NamedTuple):
     """What both sides have."""
