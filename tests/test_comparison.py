@@ -116,12 +116,19 @@ def test_models_are_matched_by_name_or_as_told(runs: dict[str, Path], tmp_path: 
         out=tmp_path / "o",
     ).folder
     name = "accuracy=0.8"
-    with pytest.raises(RunError, match=r"no model of the same name.* name a pair, m=accuracy=0\.8"):
+    with pytest.raises(
+        RunError, match=r"no model of the same name.* name a pair, m=\"accuracy=0\.8\""
+    ):
         compare(runs["before"], other)
     found = compare(runs["before"], other, pairs={"m": name})
     assert (found.models[0]["model_a"], found.models[0]["model_b"]) == ("m", name)
     with pytest.raises(RunError, match="no model 'x': expected m"):
         compare(runs["before"], other, pairs={"x": name})
+    command = ["compare", str(other), str(runs["before"]), "--json", "--pair"]
+    quoted = CliRunner().invoke(app, [*command, f'"{name}"=m'])
+    assert json.loads(quoted.stdout)["models"][0]["model_a"] == name
+    unclear = CliRunner().invoke(app, [*command, f"{name}=m"]).exception
+    assert "a name with '=' in it stands in double quotes" in str(unclear)
 
 
 def test_a_model_that_the_newer_run_lacks_fails_the_gate(

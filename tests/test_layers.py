@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 
 ORDER = (
     ("errors", "interrupts", "_version"),
-    ("records", "atomic", "connection", "mistakes", "paths", "stub"),
+    ("records", "atomic", "connection", "mistakes", "paths", "quoting", "stub"),
     ("contracts",),
     ("constraints",),
     ("wrappers", "extraction", "backends", "schema", "stats", "loops", "routing"),

@@ -126,7 +126,8 @@ def replies(
         list[str] | None,
         typer.Option(
             "--filter",
-            help="model=, task=, wrapper=, mode=, status=, correct, flips; commas join.",
+            help="model=, task=, wrapper=, mode=, status=, correct, flips; commas join, "
+            'quotes keep: model="a,b".',
         ),
     ] = None,
     level: Level = None,

@@ -136,10 +136,15 @@ def _pairs(
     if not shared:
         raise RunError(
             f"no model of the same name: {a.name} has {', '.join(names_a)}, {b.name} has "
-            f"{', '.join(names_b)}: name a pair, {names_a[0]}={names_b[0]}"
+            f"{', '.join(names_b)}: name a pair, {_spelled(names_a[0])}={_spelled(names_b[0])}"
         )
     lacking = (n for n in names_a if n not in shared and n not in dropped)
     return [(n, n) for n in shared], tuple(lacking)
+
+
+def _spelled(name: str) -> str:
+    """A model's name as it stands in a pair on the command line."""
+    return f'"{name}"' if "=" in name else name
 
 
 def _known(where: Side, name: str) -> None:
