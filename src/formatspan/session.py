@@ -20,7 +20,7 @@ from formatspan.checks.checkup import glances
 from formatspan.errors import FormatspanError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel
-from formatspan.growth import merge
+from formatspan.growth import merge, refuse_other
 from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
 from formatspan.runner import Lane, Runner
 from formatspan.spending.price_lists import find_prices
@@ -48,7 +48,8 @@ def run(
 
     Args:
         study: What to ask.
-        out: The run's folder; ``runs/<name>`` by default.
+        out: The run's folder; ``runs/<name>`` by default. A study without a name does not go on
+            with a run of other models or tasks unless its folder is named here.
         data_dir: Folder with ``<task>.jsonl`` files in the hub's field names.
         cache: SQLite file that shares replies between runs; made if missing.
         fresh: Set an earlier run in that folder aside and start anew.
@@ -78,6 +79,8 @@ def run(
     if batch:
         check_batchable(study)
     money = _Money(max_cost, _prices(study, max_cost, price_file, hears))
+    if out is None and "name" not in study.model_fields_set and not fresh:
+        _refuse_another(study, folder)
     aside = None
     if fresh and folder.store.exists():
         # A command that cannot run must not cost the place of the run that is there.
@@ -93,6 +96,13 @@ def run(
     ):
         session = _Session(folder, store, hears, data, check and not batch, batch)
         return session.run(study, shared, money)
+
+
+def _refuse_another(study: Study, folder: RunFolder) -> None:
+    """A study that nobody named must not grow a run of another that nobody named."""
+    if folder.store.exists() and _is_planned(folder.store):
+        with Store.read(folder.store) as store:
+            refuse_other(Study.stored(store.meta("study"), folder.path), study, folder.path)
 
 
 def _path(value: object, name: str) -> Path:
