@@ -365,6 +365,31 @@ def test_the_endpoint_of_models_named_on_the_command_line(
     assert "--models" in err
 
 
+def test_no_matched_example_says_why_and_what_to_do(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, out, _ = _call(capsys, monkeypatch, "run", str(study))
+    line = "matched n 0: no example has prompts whose tokens agree within 5% over wrappers"
+    assert f"{line}; budget_unit: tokens in a new run pads prompts to equal tokens.\n" in out
+    padded = ("--set", "budget_unit=tokens", "--out", "runs/tokens")
+    _, out, _ = _call(capsys, monkeypatch, "run", str(study), *padded)
+    assert "matched n 0" not in out
+    table = Path("scores.csv")
+    rows = [f"m,t,e{i},{w},1,{i % 2}\n" for i in range(30) for w in ("plain", "json")]
+    table.write_text("model,task,example,wrapper,parsed,correct\n" + "".join(rows))
+    _, out, _ = _call(capsys, monkeypatch, "analyze", str(table))
+    assert "matched n 0: the tokens of these prompts are not known." in out
+
+
+def test_the_legend_speaks_of_what_is_shown(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, tested, _ = _call(capsys, monkeypatch, "run", str(study))
+    assert "95% max-T interval" in tested and "--intervals" not in tested
+    _, bare, _ = _call(capsys, monkeypatch, "analyze", "runs/mine")
+    assert "95% max-T interval" not in bare and "analyze --intervals adds" in bare
+
+
 def test_one_wrapper_has_no_span(
     study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

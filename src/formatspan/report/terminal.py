@@ -49,7 +49,9 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
         text = f"{_label(row)}: no reply yet to {count(row['requested'])} requests"
         console.print(Text(text), soft_wrap=True)
     if heard:
-        console.print(_legend(), markup=False, style="dim")
+        for line in _unmatched(analysis):
+            console.print(Text(line), style="dim", soft_wrap=True)
+        console.print(_legend(tested="fsi_low" in heard[0]), markup=False, style="dim")
 
 
 def print_levels(analyses: Sequence[Analysis], console: Console) -> None:
@@ -200,11 +202,31 @@ def _statuses(model: dict[str, Any], wrapper: str, analysis: Analysis) -> str:
     return ", ".join(f"{r['status']} {percent(r['share'], 0)}" for r in shown)
 
 
-def _legend() -> str:
+def _unmatched(analysis: Analysis) -> list[str]:
+    """Why some task has no matched example, and what would give it some."""
+    by = ("model", "mode", "task")
+    matched = {tuple(r[k] for k in by): r["n"] for r in analysis.matched.to_dicts()}
+    rows = analysis.pairs.to_dicts()
+    empty = [r for r in rows if r["n"] and not matched[tuple(r[k] for k in by)]]
+    if not empty:
+        return []
+    if all(r["spread_median"] is None for r in empty):
+        return ["matched n 0: the tokens of these prompts are not known."]
+    within = percent(analysis.study.matched_threshold, 0)
+    padded = analysis.study.budget_unit == "tokens"
+    advice = "" if padded else "; budget_unit: tokens in a new run pads prompts to equal tokens"
+    return [
+        f"matched n 0: no example has prompts whose tokens agree within {within} over wrappers"
+        f"{advice}."
+    ]
+
+
+def _legend(*, tested: bool) -> str:
+    shown = "[95% max-T interval]; by chance: the FSI of wrappers that do nothing. "
+    absent = "analyze --intervals adds intervals and the FSI of wrappers that do nothing. "
     return (
         "FSI: best minus worst wrapper's accuracy, PSI: of parseability; percentage points, "
-        "means over tasks. [95% max-T interval]; by chance: the FSI of wrappers that do nothing; "
-        "analyze --intervals adds both. "
+        f"means over tasks. {shown if tested else absent}"
         "An unparsed reply counts as wrong. cFSI: FSI above guessing."
     )
 
