@@ -132,7 +132,23 @@ def test_plan_prints_a_bill(
         (["analyze", "nowhere"], "not a run folder"),
         (["analyze", "."], "not a run folder"),
         (["show", "study.yaml", "--task", "x"], "expected sums"),
-        (["show", "study.yaml", "--example", "zzz"], "zzz"),
+        (
+            ["show", "study.yaml", "--example", "zzz"],
+            "not in the sample: expected 8, 1, 4 or another of 5",
+        ),
+        (
+            ["show", "--models", "scripted", "--tasks", "demo_choice", "--example", "c-018"],
+            " or another of 200, did you mean 'c018'?",
+        ),
+        (["run", "study.yaml", "--data", "nowhere"], "nowhere: no such folder; --data names"),
+        (
+            ["run", "--models", "scripted", "--tasks", "demo_choice", "--data", "study.yaml"],
+            "study.yaml: is a file; --data names a folder",
+        ),
+        (
+            ["plan", "--models", "scripted", "--tasks", "demo_choice", "--data", "nowhere"],
+            "nowhere: no such folder",
+        ),
         (["rnu"], "no such command 'rnu', did you mean run?"),
         (["run", "--modles", "x"], "no such option --modles, did you mean --models?"),
         (["--version"], "did you mean version?"),

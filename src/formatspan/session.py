@@ -21,6 +21,7 @@ from formatspan.errors import FormatspanError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel
 from formatspan.growth import merge, refuse_other
+from formatspan.paths import readable_folder
 from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
 from formatspan.runner import Lane, Runner
 from formatspan.spending.price_lists import find_prices
@@ -70,7 +71,9 @@ def run(
             "Study.build({...}), Study.from_file(path) or Study.preset(name)"
         )
     folder = default_folder(study.name) if out is None else RunFolder(_path(out, "out"))
-    data = _path(data_dir, "data_dir") if data_dir else None
+    data = _path(data_dir, "data_dir") if data_dir is not None else None
+    if data is not None:
+        readable_folder(data, "--data")
     shared = _path(cache, "cache") if cache is not None else None
     hears = listener or Silent()
     check_store(folder.store)
