@@ -14,6 +14,8 @@ from formatspan.errors import StudyError
 from formatspan.records import IMPORTED
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from formatspan.analysis import Analysis
 
 
@@ -61,7 +63,7 @@ def report(
     if not imported:
         Store.read(store).close()  # no folder is made where there is no run
     writable_folder(target, "--out")
-    analysis = analysis_at(run, level, full=True)
+    analysis, table = _in_full(run, level)
     testable = not imported and "free" in analysis.study.decoding
     files = write_report(
         analysis,
@@ -69,6 +71,7 @@ def report(
         target,
         replies=most,
         figures=figures,
+        table=table,
         falsified=falsify_run(run) if testable else None,
     )
     typer.echo(f"{files.page}")
@@ -152,19 +155,34 @@ def replies(
     print_replies(frame, most, new_console())
 
 
-def analysis_at(
-    run: Path, level: str | None, *, inference: bool = True, full: bool = False
-) -> Analysis:
-    """The analysis of a run, or of a table scored elsewhere; ``full`` reads replies again."""
-    from formatspan.imported import analysis_of_imported, import_table, is_table
+def analysis_at(run: Path, level: str | None, *, inference: bool = True) -> Analysis:
+    """The analysis of a run, or of a table scored elsewhere."""
+    from formatspan.imported import is_table
 
-    if not is_table(run):
-        from formatspan.analysis import analyze as analyze_run
+    if is_table(run):
+        return _of_table(run, level, inference=inference)
+    from formatspan.analysis import analyze as analyze_run
 
-        return analyze_run(run, level=level, inference=inference, levels=full, caps=full)  # type: ignore[arg-type]
+    return analyze_run(run, level=level, inference=inference)  # type: ignore[arg-type]
+
+
+def _in_full(run: Path, level: str | None) -> tuple[Analysis, pl.DataFrame | None]:
+    """As :func:`analysis_at`, replies read again at levels and caps, with a run's scored table."""
+    from formatspan.imported import is_table
+
+    if is_table(run):
+        return _of_table(run, level), None
+    from formatspan.analysis import analyzed
+
+    return analyzed(run, level=level, levels=True, caps=True)  # type: ignore[arg-type]
+
+
+def _of_table(path: Path, level: str | None, *, inference: bool = True) -> Analysis:
+    from formatspan.imported import analysis_of_imported, import_table
+
     if level is not None:
         raise StudyError(f"--level {level}: a table of scores has no replies to read again")
-    found = import_table(run)
+    found = import_table(path)
     if found.ignored:
         typer.echo(f"columns not used: {', '.join(found.ignored)}", err=True)
     return analysis_of_imported(found, inference=inference)
