@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 
 ORDER = (
-    ("errors", "interrupts", "_version"),
+    ("errors", "interrupts", "counting", "_version"),
     ("records", "atomic", "connection", "mistakes", "paths", "quoting", "stub"),
     ("contracts",),
     ("constraints",),
@@ -62,4 +62,4 @@ def test_every_room_is_drawn() -> None:
 
 def test_statistics_know_only_arrays() -> None:
     for path in (PACKAGE / "stats").glob("*.py"):
-        assert _imports(path) <= {"stats", "errors"}
+        assert _imports(path) <= {"stats", "errors", "counting"}

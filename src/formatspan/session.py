@@ -17,6 +17,7 @@ from formatspan.batches.loop import Batcher, BatchLane
 from formatspan.batches.notes import check_batchable, open_batches, refuse_open
 from formatspan.building import Builder
 from formatspan.checks.checkup import glances
+from formatspan.counting import counted
 from formatspan.errors import FormatspanError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel
@@ -261,7 +262,8 @@ def _to_know(study: Study, tasks: Sequence[TaskData], models: Sequence[OpenModel
         yield from (f"task {data.task.name}: {note}" for note in data.notes)
         there, asked = len(data.examples), study.examples
         if there < asked:
-            yield f"task {data.task.name}: has {there:,} examples, {asked:,} were asked for"
+            has = counted(there, "example")
+            yield f"task {data.task.name}: has {has}, {asked:,} were asked for"
     yield from free_only(study, tasks, models)
     if study.seeds > 1 and not study.temperature and any(m.copies for m in models):
         yield "at temperature 0 repeats of a deterministic model are copies"

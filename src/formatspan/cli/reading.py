@@ -10,6 +10,7 @@ import typer
 
 from formatspan.cli.options import AsJson, Level, RunOrTable, count, model_pairs
 from formatspan.cli.output import new_console, print_all_levels, print_bill, print_found
+from formatspan.counting import counted
 from formatspan.errors import StudyError
 from formatspan.records import IMPORTED
 
@@ -150,7 +151,7 @@ def replies(
     frame = replies_of(RunFolder(run).store, chosen, level=level)  # type: ignore[arg-type]
     if parquet is not None:
         write_parquet(frame, parquet)
-        typer.echo(f"{parquet}: {len(frame)} replies")
+        typer.echo(f"{parquet}: {counted(len(frame), 'reply', 'replies')}")
         return
     print_replies(frame, most, new_console())
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from formatspan.counting import counted
 from formatspan.errors import RunError
 from formatspan.folder import Run, RunFolder
 from formatspan.imported import import_table, is_table
@@ -153,13 +154,14 @@ def _examples(a: Side, b: Side, tasks: tuple[str, ...], warnings: list[str]) -> 
         both = both.filter(pl.Series([_same(x, y) for x, y in pairs], dtype=pl.Boolean))
         if len(both) < len(pairs):
             warnings.append(
-                f"left out, the same id stands for another question: {len(pairs) - len(both)} "
-                "examples"
+                f"left out, the same id stands for another question: "
+                f"{counted(len(pairs) - len(both), 'example')}"
             )
     for name, has in ((a.name, mine), (b.name, others)):
         more = len(has.filter(pl.col("task").is_in(tasks))) - len(both)
         if more:
-            warnings.append(f"examples differ: {more} of {name} are not used")
+            used = "is" if more == 1 else "are"
+            warnings.append(f"examples differ: {more} of {name} {used} not used")
     return both
 
 
