@@ -118,7 +118,7 @@ def test_remarks_are_true_of_the_analysis(found: Analysis) -> None:
     assert "3 models cannot show a law" in remarks("sizes", view)[1]
     assert "±1.00" in remarks("sizes", view)[1]
     assert any("cut by the model's tokenizer" in s for s in remarks("caps", view))
-    assert "of 3 pairs of models change order" in remarks("ranks", view)[0]
+    assert "1 of 3 pairs of models changes order" in remarks("ranks", view)[0]
     assert remarks("wins", view) == []
 
 

@@ -132,7 +132,23 @@ def test_plan_prints_a_bill(
         (["analyze", "nowhere"], "not a run folder"),
         (["analyze", "."], "not a run folder"),
         (["show", "study.yaml", "--task", "x"], "expected sums"),
-        (["show", "study.yaml", "--example", "zzz"], "zzz"),
+        (
+            ["show", "study.yaml", "--example", "zzz"],
+            "not in the sample: expected 8, 1, 4 or another of 5",
+        ),
+        (
+            ["show", "--models", "scripted", "--tasks", "demo_choice", "--example", "c-018"],
+            " or another of 200, did you mean 'c018'?",
+        ),
+        (["run", "study.yaml", "--data", "nowhere"], "nowhere: no such folder; --data names"),
+        (
+            ["run", "--models", "scripted", "--tasks", "demo_choice", "--data", "study.yaml"],
+            "study.yaml: is a file; --data names a folder",
+        ),
+        (
+            ["plan", "--models", "scripted", "--tasks", "demo_choice", "--data", "nowhere"],
+            "nowhere: no such folder",
+        ),
         (["rnu"], "no such command 'rnu', did you mean run?"),
         (["run", "--modles", "x"], "no such option --modles, did you mean --models?"),
         (["--version"], "did you mean version?"),
@@ -363,6 +379,31 @@ def test_the_endpoint_of_models_named_on_the_command_line(
     code, _, err = _call(capsys, monkeypatch, "plan", str(study), "--base-url", dead)
     assert code == 2
     assert "--models" in err
+
+
+def test_no_matched_example_says_why_and_what_to_do(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, out, _ = _call(capsys, monkeypatch, "run", str(study))
+    line = "matched n 0: no example has prompts whose tokens agree within 5% over wrappers"
+    assert f"{line}; budget_unit: tokens in a new run pads prompts to equal tokens.\n" in out
+    padded = ("--set", "budget_unit=tokens", "--out", "runs/tokens")
+    _, out, _ = _call(capsys, monkeypatch, "run", str(study), *padded)
+    assert "matched n 0" not in out
+    table = Path("scores.csv")
+    rows = [f"m,t,e{i},{w},1,{i % 2}\n" for i in range(30) for w in ("plain", "json")]
+    table.write_text("model,task,example,wrapper,parsed,correct\n" + "".join(rows))
+    _, out, _ = _call(capsys, monkeypatch, "analyze", str(table))
+    assert "matched n 0: the tokens of these prompts are not known." in out
+
+
+def test_the_legend_speaks_of_what_is_shown(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, tested, _ = _call(capsys, monkeypatch, "run", str(study))
+    assert "95% max-T interval" in tested and "--intervals" not in tested
+    _, bare, _ = _call(capsys, monkeypatch, "analyze", "runs/mine")
+    assert "95% max-T interval" not in bare and "analyze --intervals adds" in bare
 
 
 def test_one_wrapper_has_no_span(

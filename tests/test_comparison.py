@@ -116,12 +116,42 @@ def test_models_are_matched_by_name_or_as_told(runs: dict[str, Path], tmp_path: 
         out=tmp_path / "o",
     ).folder
     name = "accuracy=0.8"
-    with pytest.raises(RunError, match=r"no model of the same name.* name a pair, m=accuracy=0\.8"):
+    with pytest.raises(
+        RunError, match=r"no model of the same name.* name a pair, m=\"accuracy=0\.8\""
+    ):
         compare(runs["before"], other)
     found = compare(runs["before"], other, pairs={"m": name})
     assert (found.models[0]["model_a"], found.models[0]["model_b"]) == ("m", name)
     with pytest.raises(RunError, match="no model 'x': expected m"):
         compare(runs["before"], other, pairs={"x": name})
+    command = ["compare", str(other), str(runs["before"]), "--json", "--pair"]
+    quoted = CliRunner().invoke(app, [*command, f'"{name}"=m'])
+    assert json.loads(quoted.stdout)["models"][0]["model_a"] == name
+    unclear = CliRunner().invoke(app, [*command, f"{name}=m"]).exception
+    assert "a name with '=' in it stands in double quotes" in str(unclear)
+
+
+def test_a_model_that_the_newer_run_lacks_fails_the_gate(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    models = [{"model": "scripted:accuracy=0.8", "name": name} for name in ("m", "gone")]
+    both = _run(tmp_path / "both", models=models)
+    newer = str(runs["before"])
+    found = compare(both, newer)
+    assert (found.missing, found.to_dict()["missing"]) == (("gone",), ["gone"])
+    line = f"gone: missing in {newer}: cannot be compared (--dropped gone if that is meant)"
+    assert found.worse(99) == (line,)
+    assert compare(newer, both).worse(99) == (), "a model more is nothing worse"
+    assert compare(both, newer, dropped=["gone"]).worse(99) == ()
+    assert compare(both, newer, pairs={"m": "m"}).worse(99) == (), "only the pairs named count"
+    with pytest.raises(RunError, match="no model 'x': expected m, gone"):
+        compare(both, newer, dropped=["x"])
+    with pytest.raises(RunError, match="has model 'm', so it was not dropped"):
+        compare(both, newer, dropped=["m"])
+    gate = ["compare", str(both), newer, "--fail-if-worse", "5"]
+    failed = CliRunner().invoke(app, gate)
+    assert failed.exit_code == 1 and "worse: gone: missing in" in failed.stderr
+    assert CliRunner().invoke(app, [*gate, "--dropped", "gone"]).exit_code == 0
 
 
 def test_nothing_in_common_is_an_error(runs: dict[str, Path], tmp_path: Path) -> None:

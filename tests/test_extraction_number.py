@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from extraction_rows import Group, Row, read, rows
+from formatspan.extraction import extract
+from formatspan.extraction.words import in_digits
 
 REPLIES: dict[Group, list[tuple[str, str]]] = {
     ("lenient", "bare", "", "stop"): [
@@ -56,7 +60,7 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("5kg", "5"),
         ("It costs 5 dollars.", "5"),
         ("There are 3 million people", "3000000"),
-        ("twelve", "no_answer"),
+        ("twelve", "12"),
         ("5 km/h", "5"),
         ("60 miles per hour", "60"),
         ("x = -4", "-4"),
@@ -134,9 +138,55 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("Total=12", "12"),
         ("He is 6'2", "ambiguous"),
         ("3 times 4 is 12", "12"),
-        ("nine", "no_answer"),
-        ("It is zero", "no_answer"),
+        ("nine", "9"),
+        ("It is zero", "0"),
         ("minus 5", "-5"),
+        ("Twenty-one.", "21"),
+        ("seventy five", "75"),
+        ("a hundred", "100"),
+        ("one hundred and five", "105"),
+        ("A thousand and one", "1001"),
+        ("nineteen thousand two hundred forty-two", "19242"),
+        ("three million", "3000000"),
+        ("twelve apples", "12"),
+        ("minus five", "-5"),
+        ("The answer is twelve.", "12"),
+        ("the answer is: twenty", "20"),
+        ("The answer is twelve, not thirteen.", "12"),
+        ("The total is five hundred dollars.", "500"),
+        ("She has twelve left.", "12"),
+        ("three plus four is seven", "7"),
+        ("First add the two.\nTwelve", "12"),
+        ("one", "1"),
+        ("one apple", "1"),
+        ("twelve or thirteen", "ambiguous"),
+        ("between three and five", "ambiguous"),
+        ("The answer is one of them", "no_answer"),
+        ("No one knows.", "no_answer"),
+        ("There are two steps to solve this.", "no_answer"),
+        ("So she has twelve apples.", "no_answer"),
+        ("two thirds", "no_answer"),
+        ("three and a half", "no_answer"),
+        ("twelve point five", "no_answer"),
+        ("two dozen", "no_answer"),
+        ("the twenty-first", "no_answer"),
+        ("a twelve-year-old", "no_answer"),
+        ("none", "no_answer"),
+        ("She has 3, which makes twelve.", "3"),
+        ("9 + 3\n#### 12\nShe keeps 7", "12"),
+        ("so #### 12, then 7", "12"),
+        ("#### 12\nThe answer is 13", "13"),
+        ("#### 2. Compute the sum\nIt is 9", "9"),
+        ("so\n##### 12\nIt is 9", "9"),
+        ("42\n43", "ambiguous"),
+        ("$42\n\n$43", "ambiguous"),
+        ("42\n43\n42", "ambiguous"),
+        ("42\n42.0", "42"),
+        ("Answer: 42\n43", "42"),
+        ("42\n#### 43", "43"),
+        ("42\nThe answer is 43.", "43"),
+        ("12 eggs\n8 eggs are left over\n4", "4"),
+        ("1.\nadd them\n12", "12"),
     ],
     ("lenient", "hash", "", "stop"): [
         ("#### 12", "12"),
@@ -172,6 +222,7 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("\\boxed{\\dfrac{1}{2}}", "0.5"),
         ("\\boxed{10!}", "10"),
         ("\\boxed{}", "no_answer"),
+        ("\\boxed{\\text{twelve}}", "12"),
         ("Answer: 42", "42"),
         ("42", "42"),
         ('{"answer": 42}', "42"),
@@ -191,7 +242,7 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ('{"answer": 12', "truncated"),
         ('{"answer": 12,}', "12"),
         ('{"answer": -8}', "-8"),
-        ('{"answer": "three"}', "no_answer"),
+        ('{"answer": "three"}', "3"),
         ('{"answer": "-17"}', "-17"),
         ('{"answer": "−17"}', "-17"),
         ('{"answer": 3/4}', "0.75"),
@@ -199,6 +250,9 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ('```python\nx={"a":1}\n```\n{"answer": 42}', "42"),
     ],
     ("lenient", "bare", "", "length"): [
+        ("The answer is twenty", "truncated"),
+        ("The answer is twenty. This", "20"),
+        ("42\n4", "truncated"),
         ("12", "truncated"),
         ("12.", "truncated"),
         ("12\n", "12"),
@@ -248,6 +302,8 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("Total: 12", "no_answer"),
         ("A: 12", "no_answer"),
         ("12 is the answer", "no_answer"),
+        ("twelve", "no_answer"),
+        ("42\n43", "no_answer"),
         ("1 250 000", "1250000"),
         ("$12$", "12"),
         ("3/4", "0.75"),
@@ -274,3 +330,39 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
 @pytest.mark.parametrize("row", rows(REPLIES))
 def test_reply(row: Row) -> None:
     assert read("number", row) == row[-1]
+
+
+def test_words_keep_their_place() -> None:
+    text = "So the answer is twenty-one apples."
+    found = extract(text, contract="bare", kind="number", level="lenient")
+    assert found.span is not None and text[slice(*found.span)] == "twenty-one"
+
+
+def test_every_number_up_to_a_million_is_read_from_its_words() -> None:
+    rng = random.Random(0)
+    for value in [*range(1000), *(rng.randrange(1000, 10**6) for _ in range(2000))]:
+        words = _spelled(value)
+        found = in_digits(words)
+        assert found is not None and len(found) == len(words)
+        assert int(found) == value, words
+
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+
+
+def _spelled(value: int) -> str:
+    """English as the schools teach it: "twelve thousand three hundred and forty-five"."""
+    if value < 20:
+        return _SMALL.split()[value]
+    if value < 100:
+        ten = _TENS.split()[value // 10 - 2]
+        return f"{ten}-{_spelled(value % 10)}" if value % 10 else ten
+    unit, name = (100, "hundred") if value < 1000 else (1000, "thousand")
+    head = f"{_spelled(value // unit)} {name}"
+    rest = value % unit
+    link = " and " if rest < 100 else " "
+    return f"{head}{link}{_spelled(rest)}" if rest else head

@@ -10,8 +10,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 
 ORDER = (
-    ("errors", "interrupts", "loops", "_version"),
-    ("records", "atomic", "connection", "mistakes", "paths", "stub"),
+    ("errors", "interrupts", "loops", "counting", "_version"),
+    ("records", "atomic", "connection", "mistakes", "paths", "quoting", "stub"),
     ("contracts",),
     ("constraints",),
     ("wrappers", "extraction", "backends", "schema", "stats", "routing"),
@@ -62,4 +62,4 @@ def test_every_room_is_drawn() -> None:
 
 def test_statistics_know_only_arrays() -> None:
     for path in (PACKAGE / "stats").glob("*.py"):
-        assert _imports(path) <= {"stats", "errors"}
+        assert _imports(path) <= {"stats", "errors", "counting"}

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from formatspan.atomic import write_text, write_with
 from formatspan.errors import RunError, StorageError, UserError
-from formatspan.folder import default_folder
+from formatspan.folder import Run, default_folder
 from formatspan.paths import usable, writable_file, writable_folder
 from formatspan.session import run
 from formatspan.study import Study
@@ -108,6 +109,53 @@ def test_a_name_never_leads_out_of_the_runs(name: str) -> None:
     path = default_folder(name).path
     assert path.parent == Path("runs")
     assert path.name not in ("", ".", "..")
+
+
+def test_a_name_keeps_the_letters_of_every_script() -> None:
+    for name in ("Länder-Größe", "研究1", "исследование", "अध्ययन"):
+        assert default_folder(name).path == Path("runs") / name
+    composed, apart = "caf\u00e9", "cafe\u0301"
+    assert default_folder(composed).path.name == composed
+    assert default_folder(apart).path.name.startswith(f"{composed}-"), "never the same folder"
+    assert default_folder("日本/語 2").path.name.startswith("日本-語-2-")
+    assert len(default_folder("研" * 99).path.name.encode()) < 255
+
+
+def test_a_study_without_a_name_goes_on_with_its_own_run_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(models: list[str], tasks: list[str], **keys: Any) -> Run:  # noqa: ANN401
+        data = {"models": models, "tasks": tasks, "examples": 2, "wrappers": ["plain", "json"]}
+        return run(Study.build({**data, **keys}))
+
+    monkeypatch.chdir(tmp_path)
+    one, other = "scripted:accuracy=0.8", "scripted:accuracy=0.4"
+    assert ask([one], ["demo_number"]).folder == Path("runs/study")
+    assert ask([one], ["demo_number", "demo_boolean"]).asked == 4, "the same command with more"
+    assert ask([one, other], ["demo_number"]).points == 16, "more here, fewer there"
+    with pytest.raises(
+        RunError, match=r"runs/study: holds a run with other models \(accuracy=0\.8"
+    ):
+        ask(["scripted:accuracy=0.1"], ["demo_number"])
+    with pytest.raises(
+        RunError, match=r"other tasks \(demo_number, demo_boolean\).*--out runs/study"
+    ):
+        ask([one], ["demo_choice"])
+    named = ask([one], ["demo_choice"], name="mine")
+    assert named.folder == Path("runs/mine"), "a name is a decision"
+    keys = {"examples": 2, "wrappers": ["plain", "json"]}
+    study = Study.build({"models": [other], "tasks": ["demo_choice"], **keys})
+    assert run(study, out="runs/mine").points == 2 * named.points, "so is a folder"
+    assert run(study, fresh=True).folder == Path("runs/study")
+
+
+def test_a_study_file_names_its_study(tmp_path: Path) -> None:
+    text = "models: [scripted]\ntasks: [demo_number]\n"
+    (tmp_path / "tickets.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "named.yaml").write_text(text + "name: own\n", encoding="utf-8")
+    assert Study.from_file(tmp_path / "tickets.yaml").name == "tickets"
+    assert Study.from_file(tmp_path / "named.yaml").name == "own"
+    assert Study.from_file(tmp_path / "named.yaml", {"name": "given"}).name == "given"
 
 
 def test_paths_that_cannot_be_used(tmp_path: Path) -> None:

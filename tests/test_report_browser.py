@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import formatspan
 from browser import chromium, console, look, missing, open_page, screenshot
 from formatspan.analysis import analyze
 from formatspan.backends.base import Lesson
 from formatspan.backends.scripted import ScriptedModel, generation
 from formatspan.records import Generation, Request
 from formatspan.report.write import write_report
+from formatspan.study import Study
 from report_runs import full, run
 
 if TYPE_CHECKING:
@@ -194,6 +196,36 @@ def test_the_page_fits_its_width(browser: Chrome, tame: Path, tmp_path: Path) ->
     path = shots / f"report-{widths[1]}.png"
     screenshot(browser, path)
     assert path.stat().st_size > 50_000
+
+
+def test_no_legend_is_cut_off(browser: Chrome, tmp_path: Path) -> None:
+    names = ("Meta-Llama-3.1-405B-Instruct-Turbo", "Qwen2.5-Coder-14B-Instruct-GPTQ-Int4", "m")
+    models = [
+        {"model": f"scripted:accuracy=0.{i + 5}", "name": name, "size_b": i + 1, "family": name}
+        for i, name in enumerate(names)
+    ]
+    keys = {"models": models, "tasks": ["demo_choice", "demo_number"], "examples": 8}
+    folder = formatspan.run(Study.build(keys), out=tmp_path / "r").folder
+    files = write_report(full(folder), folder / "run.sqlite", tmp_path / "out", figures=False)
+    open_page(browser, files.page)
+    cut = _script(
+        browser,
+        """
+        return [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
+          const box = svg.getBoundingClientRect();
+          const texts = [...svg.querySelectorAll(".role-legend text, .role-axis text")];
+          return texts.filter((text) => {
+            const at = text.getBoundingClientRect();
+            return at.left < box.left - 1 || at.right > box.right + 1;
+          }).map((text) => text.textContent);
+        });""",
+    )
+    assert cut == []
+    widths = _script(
+        browser,
+        "const d = document.documentElement; return [d.scrollWidth, d.clientWidth]",
+    )
+    assert widths[0] == widths[1], "a figure that is wider scrolls in its own box"
 
 
 def test_tooltips_themes_and_checklist(tame: Path) -> None:

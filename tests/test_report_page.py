@@ -9,8 +9,10 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import formatspan
+from formatspan.cli import app
 from formatspan.errors import BackendError, StorageError
 from formatspan.report.figures.files import for_paper
 from formatspan.report.figures.table import FIGURES, drawn
@@ -128,6 +130,21 @@ def test_a_run_without_any_reply_has_all_sections(tmp_path: Path) -> None:
     assert "no example with replies under every wrapper" in text
     assert "There are no raw replies to show" in text
     assert "There are no replies yet." in text
+
+
+def test_the_command_chooses_replies_by_the_table_of_the_figures(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def again(*_: object) -> None:
+        raise AssertionError("scored again")
+
+    monkeypatch.setattr("formatspan.falsifier.compare.RESAMPLES", 100)
+    monkeypatch.setattr("formatspan.report.explorer.scored", again)
+    command = ["report", str(folder), "--no-figures", "--replies", "40", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert done.exit_code == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<p class="lead">40 of 900 replies are in' in page
 
 
 def test_an_analysis_without_a_store(folder: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import formatspan
 from formatspan.errors import StudyError
 from formatspan.records import Example
 from formatspan.report import explorer as explorer_module
@@ -16,6 +17,7 @@ from formatspan.report.prompts import PromptBook, filled
 from formatspan.report.replies import ReplyFilter, replies, write_parquet
 from formatspan.report.selection import selected
 from formatspan.store import Store
+from formatspan.study import Study
 from formatspan.table import scored, study_of
 from report_runs import MODELS, WRAPPERS, run
 
@@ -32,6 +34,9 @@ def test_filters_are_read() -> None:
         model="a", wrapper="json", flips=True, correct=False
     )
     assert ReplyFilter.parse(["status=failure,mode=free"]).status == "failure"
+    quoted = ReplyFilter.parse(['model="accuracy=0.8,comply=0.9", task = "a ""b""",flips'])
+    assert quoted == ReplyFilter(model="accuracy=0.8,comply=0.9", task='a "b"', flips=True)
+    assert ReplyFilter.parse(["model=accuracy=0.8"]).model == "accuracy=0.8"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,8 @@ def test_filters_are_read() -> None:
     [
         ("wraper=a", "did you mean 'wrapper'"),
         ("zzz=a", "expected model, task"),
+        ("model=a=1,b=2", "a value with a comma stands in double quotes"),
+        ('model="a,b', "a quotation mark is not closed"),
         ("flips=maybe", "expected yes or no"),
         ("status=bad", "expected ok, off_format"),
         ("mode=wild", "expected free or constrained"),
@@ -52,6 +59,16 @@ def test_a_wrong_filter_says_what_is_right(term: str, message: str) -> None:
 def test_an_unknown_name_is_refused(store_path: Path) -> None:
     with pytest.raises(StudyError, match="wrapper 'xml' is not in the study: expected plain"):
         replies(store_path, ReplyFilter(wrapper="xml"))
+
+
+def test_a_label_with_commas_is_found(tmp_path: Path) -> None:
+    label = "accuracy=0.8,comply=0.9"
+    keys = {"models": [f"scripted:{label}"], "tasks": ["demo_number"], "examples": 2}
+    store = formatspan.run(Study.build(keys), out=tmp_path / "r").folder / "run.sqlite"
+    found = replies(store, ReplyFilter.parse([f'model="{label}",wrapper=json']))
+    assert len(found) == 2 and set(found["model"].cast(pl.String)) == {label}
+    with pytest.raises(StudyError, match=f'model {label[:12]!r} .*: expected "{label}"'):
+        replies(store, ReplyFilter.parse([f"model={label[:12]}"]))
 
 
 def test_replies_with_their_texts(store_path: Path) -> None:

@@ -242,10 +242,10 @@ def test_folder_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.M
         load("boolq")
 
 
-def test_built_in_rows_need_no_file() -> None:
+def test_built_in_rows_need_no_file(tmp_path: Path) -> None:
     source = get_task("piqa")
     mine = Task("piqa", "choice", "Choose.", source.parse, builtin=lambda: [ROWS["piqa"]])
-    data = load(mine, data_dir="/nowhere")
+    data = load(mine, data_dir=tmp_path)
     assert (data.source, data.revision, len(data.examples)) == ("built in", None, 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -152,11 +153,21 @@ class Run:
 def default_folder(study_name: str) -> RunFolder:
     """The folder of a study that names none: ``runs/<name>``.
 
-    A name that is no safe file name is shortened and given a hash, so that two names never
-    share a folder.
+    Letters of every script stay. A name that is no safe file name is shortened and given a hash,
+    so that two names never share a folder.
     """
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", study_name).strip("-.")[:_SAFE_CHARS]
+    # File systems differ in whether they keep a letter and its accent apart.
+    composed = unicodedata.normalize("NFC", study_name)
+    safe = "".join(c if _is_safe(c) else "/" for c in composed)
+    safe = re.sub("/+", "-", safe).strip("-.")[:_SAFE_CHARS]
     if safe != study_name:
         digest = hashlib.sha256(study_name.encode("utf-8", "replace")).hexdigest()[:8]
         safe = f"{safe}-{digest}" if safe else digest
     return RunFolder(Path(DEFAULT_ROOT) / safe)
+
+
+def _is_safe(character: str) -> bool:
+    """Whether a character may stand in a file name: no separator, nothing a shell reads."""
+    if character.isascii():
+        return character.isalnum() or character in "._-"
+    return character.isprintable()  # no space, no control or direction mark

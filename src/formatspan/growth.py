@@ -8,6 +8,7 @@ entry, or changes how results are shown, may change freely.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -52,6 +53,24 @@ def merge(old: Study, new: Study) -> Study:
     merged |= {key: max(getattr(old, key), getattr(new, key)) for key in COUNTS}
     merged["decoding"] = tuple(dict.fromkeys((*old.decoding, *new.decoding)))
     return new.model_copy(update=merged)
+
+
+def refuse_other(old: Study, new: Study, run: Path) -> None:
+    """Refuse to go on with a run that was found by chance, as neither study has a name.
+
+    The same command with more or fewer models or tasks is the same study; one with others may be
+    meant for a run of its own.
+
+    Raises:
+        RunError: ``new`` has other models or tasks than the run, which began as ``old``.
+    """
+    for key in ("models", "tasks"):
+        there, here = ([e.name for e in getattr(s, key)] for s in (old, new))
+        if not (set(there) <= set(here) or set(here) <= set(there)):
+            raise RunError(
+                f"{run}: holds a run with other {key} ({', '.join(there)}): give this study a name "
+                f"(--set name=NAME), or say --out {run} to add it to that run"
+            )
 
 
 def _changed_keys(old: Study, new: Study) -> list[str]:

@@ -33,6 +33,18 @@ def usable(path: Path, what: str) -> Iterator[None]:
         raise RunError(f"{str(path)!r}: {what}: {error}") from None
 
 
+def readable_folder(path: Path, option: str) -> None:
+    """Refuse a path that is no folder, also where nothing would be read from it.
+
+    Raises:
+        RunError: There is no such folder.
+    """
+    with usable(path, f"{option} cannot be read"):
+        if not path.is_dir():
+            what = "is a file" if path.exists() else "no such folder"
+            raise RunError(f"{path}: {what}; {option} names a folder with <task>.jsonl files")
+
+
 def writable_file(path: Path, option: str) -> None:
     """Refuse a path at which no file can be written; an existing file is left as it is.
 

@@ -17,10 +17,12 @@ from formatspan.batches.loop import Batcher, BatchLane
 from formatspan.batches.notes import check_batchable, open_batches, refuse_open
 from formatspan.building import Builder
 from formatspan.checks.checkup import glances
+from formatspan.counting import counted
 from formatspan.errors import FormatspanError, StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel
-from formatspan.growth import merge
+from formatspan.growth import merge, refuse_other
+from formatspan.paths import readable_folder
 from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
 from formatspan.runner import Lane, Runner
 from formatspan.spending.price_lists import find_prices
@@ -48,7 +50,8 @@ def run(
 
     Args:
         study: What to ask.
-        out: The run's folder; ``runs/<name>`` by default.
+        out: The run's folder; ``runs/<name>`` by default. A study without a name does not go on
+            with a run of other models or tasks unless its folder is named here.
         data_dir: Folder with ``<task>.jsonl`` files in the hub's field names.
         cache: SQLite file that shares replies between runs; made if missing.
         fresh: Set an earlier run in that folder aside and start anew.
@@ -69,7 +72,9 @@ def run(
             "Study.build({...}), Study.from_file(path) or Study.preset(name)"
         )
     folder = default_folder(study.name) if out is None else RunFolder(_path(out, "out"))
-    data = _path(data_dir, "data_dir") if data_dir else None
+    data = _path(data_dir, "data_dir") if data_dir is not None else None
+    if data is not None:
+        readable_folder(data, "--data")
     shared = _path(cache, "cache") if cache is not None else None
     hears = listener or Silent()
     check_store(folder.store)
@@ -78,6 +83,8 @@ def run(
     if batch:
         check_batchable(study)
     money = _Money(max_cost, _prices(study, max_cost, price_file, hears))
+    if out is None and "name" not in study.model_fields_set and not fresh:
+        _refuse_another(study, folder)
     aside = None
     if fresh and folder.store.exists():
         # A command that cannot run must not cost the place of the run that is there.
@@ -93,6 +100,13 @@ def run(
     ):
         session = _Session(folder, store, hears, data, check and not batch, batch)
         return session.run(study, shared, money)
+
+
+def _refuse_another(study: Study, folder: RunFolder) -> None:
+    """A study that nobody named must not grow a run of another that nobody named."""
+    if folder.store.exists() and _is_planned(folder.store):
+        with Store.read(folder.store) as store:
+            refuse_other(Study.stored(store.meta("study"), folder.path), study, folder.path)
 
 
 def _path(value: object, name: str) -> Path:
@@ -248,7 +262,8 @@ def _to_know(study: Study, tasks: Sequence[TaskData], models: Sequence[OpenModel
         yield from (f"task {data.task.name}: {note}" for note in data.notes)
         there, asked = len(data.examples), study.examples
         if there < asked:
-            yield f"task {data.task.name}: has {there:,} examples, {asked:,} were asked for"
+            has = counted(there, "example")
+            yield f"task {data.task.name}: has {has}, {asked:,} were asked for"
     yield from free_only(study, tasks, models)
     if study.seeds > 1 and not study.temperature and any(m.copies for m in models):
         yield "at temperature 0 repeats of a deterministic model are copies"

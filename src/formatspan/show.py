@@ -20,6 +20,9 @@ PADDING_MARK = "·"
 EXAMPLE_NUMBER = 7
 """Numbers have no list; this one stands for all."""
 
+NAMED = 3
+"""Ids that a message names where none of that name is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShownPrompt:
@@ -59,9 +62,16 @@ def prompts_of(
         wanted = example if example is not None else grid.examples[0].id
         planned = [p for p in grid.planned() if p.point.example_id == wanted]
         if not planned:
-            raise StudyError(f"task {data.task.name!r}: example {wanted!r} is not in the sample")
+            raise StudyError(_unknown(data.task.name, wanted, [e.id for e in grid.examples]))
         found = next(e for e in grid.examples if e.id == wanted)
         yield data, found, [_shown(study, p, data, found, tokenizers) for p in _once(planned)]
+
+
+def _unknown(task: str, wanted: str, ids: Sequence[str]) -> str:
+    """That there is no such example, and a few that there are."""
+    more = f" or another of {len(ids):,}" if len(ids) > NAMED else ""
+    known = f"{', '.join(ids[:NAMED])}{more}{near(wanted, ids)}"
+    return f"task {task!r}: example {wanted!r} is not in the sample: expected {known}"
 
 
 def _tokenizer(ask: object) -> Tokenizer | None:

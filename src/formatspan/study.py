@@ -320,6 +320,7 @@ class Study(_Entry):
     """One declared experiment: models × tasks × wrappers × examples × seeds × decoding modes."""
 
     name: Name = "study"
+    """Names the run's folder; in a study file the file's own name by default."""
     models: Annotated[
         tuple[Annotated[ModelEntry, BeforeValidator(_model)], ...],
         list_of("model addresses or mappings"),
@@ -399,7 +400,7 @@ class Study(_Entry):
 
     @classmethod
     def from_file(cls, path: Path | str, overrides: Mapping[str, Any] | None = None) -> Study:
-        """Read a study file; ``overrides`` replace its keys.
+        """Read a study file; ``overrides`` replace its keys. Its own name is the file's by default.
 
         Raises:
             StudyError: The file cannot be read, or a key is wrong.
@@ -408,7 +409,8 @@ class Study(_Entry):
             raise StudyError(f"expected the path of a study file, got {got(path)}")
         path = Path(path)
         data = read_yaml(path)
-        return cls.build({**_rooted(data, path), **(overrides or {})}, str(path))
+        given = {**_file_name(path), **_rooted(data, path), **(overrides or {})}
+        return cls.build(given, str(path))
 
     @classmethod
     def preset(cls, name: str, overrides: Mapping[str, Any] | None = None) -> Study:
@@ -441,6 +443,13 @@ def preset_names() -> tuple[str, ...]:
     """Names of the presets, the demo first."""
     names = sorted(p.stem for p in (Path(__file__).parent / "presets").glob("*.yaml"))
     return tuple(sorted(names, key=lambda n: n != "demo"))
+
+
+def _file_name(path: Path) -> dict[str, str]:
+    """The name of a study whose file states none; none if the file's cannot be one."""
+    with suppress(ValueError):
+        return {"name": one_line(path.stem)}
+    return {}
 
 
 def _rooted(data: Mapping[str, Any], source: Path) -> dict[str, Any]:

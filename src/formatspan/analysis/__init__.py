@@ -11,7 +11,7 @@ whether the run was interrupted or not. Where a figure is made:
 - ``caps`` and ``cutting``: the indices had the replies been cut at fewer tokens.
 """
 
-from formatspan.analysis.build import analysis_of, analyze
+from formatspan.analysis.build import Analyzed, analysis_of, analyze, analyzed
 from formatspan.analysis.result import SCHEMA_VERSION, Analysis
 from formatspan.analysis.rows import FEW_EXAMPLES
 from formatspan.table import ALL_LEVELS
@@ -21,6 +21,8 @@ __all__ = [
     "FEW_EXAMPLES",
     "SCHEMA_VERSION",
     "Analysis",
+    "Analyzed",
     "analysis_of",
     "analyze",
+    "analyzed",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formatspan.analysis.caps import cap_frames
 from formatspan.analysis.grids import grids
@@ -44,6 +44,25 @@ def analyze(
         RunError: The folder is not a run, or its study was never planned.
         StudyError: There is no such level.
     """
+    return analyzed(run, level=level, inference=inference, levels=levels, caps=caps).analysis
+
+
+class Analyzed(NamedTuple):
+    """An analysis with the scored table behind it, for what is to be said of single replies."""
+
+    analysis: Analysis
+    table: pl.DataFrame
+
+
+def analyzed(
+    run: Run | Path | str,
+    *,
+    level: Level | None = None,
+    inference: bool = True,
+    levels: bool = False,
+    caps: bool = False,
+) -> Analyzed:
+    """As :func:`analyze`, with the table, so that nobody has to score the run again."""
     folder = RunFolder.of(run)
     checked_level(level)
     with Store.read(folder.store) as store:
@@ -56,7 +75,7 @@ def analyze(
         more: dict[str, Any] = cap_frames(store, study, chosen, table) if caps else {}
         if levels:
             more["levels"] = _levels(store, study, chosen, table)
-    return replace(found, **more)
+    return Analyzed(replace(found, **more), table)
 
 
 def _levels(store: Store, study: Study, chosen: Level, table: pl.DataFrame) -> pl.DataFrame:

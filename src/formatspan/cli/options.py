@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from formatspan.errors import StudyError
+from formatspan.quoting import bare, split
 
 if TYPE_CHECKING:
     from formatspan.study import Study
@@ -142,11 +143,17 @@ def count(option: str, text: str) -> int:
 
 
 def model_pairs(texts: list[str]) -> dict[str, str]:
-    """Which model of one run is compared with which of the other, from ``NAME=NAME``."""
+    """Which model of one run is compared with which of the other, from ``NAME=NAME``.
+
+    A name that holds ``=`` itself stands in double quotes.
+    """
     pairs: dict[str, str] = {}
     for text in texts:
-        left, equals, right = (part.strip() for part in text.partition("="))
-        if not (left and equals and right):
-            raise StudyError(f"--pair {text!r}: expected a model of A, '=', a model of B")
-        pairs[left] = right
+        names = [bare(part) for part in split(text, "=", "--pair")]
+        if len(names) != 2 or not all(names):
+            raise StudyError(
+                f"--pair {text!r}: expected a model of A, '=', a model of B; a name with '=' in "
+                "it stands in double quotes"
+            )
+        pairs[names[0]] = names[1]
     return pairs

@@ -10,10 +10,13 @@ import typer
 
 from formatspan.cli.options import AsJson, Level, RunOrTable, count, model_pairs
 from formatspan.cli.output import new_console, print_all_levels, print_bill, print_found
+from formatspan.counting import counted
 from formatspan.errors import StudyError
 from formatspan.records import IMPORTED
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from formatspan.analysis import Analysis
 
 
@@ -61,7 +64,7 @@ def report(
     if not imported:
         Store.read(store).close()  # no folder is made where there is no run
     writable_folder(target, "--out")
-    analysis = analysis_at(run, level, full=True)
+    analysis, table = _in_full(run, level)
     testable = not imported and "free" in analysis.study.decoding
     files = write_report(
         analysis,
@@ -69,6 +72,7 @@ def report(
         target,
         replies=most,
         figures=figures,
+        table=table,
         falsified=falsify_run(run) if testable else None,
     )
     typer.echo(f"{files.page}")
@@ -83,13 +87,18 @@ def compare(
             "--pair", metavar="NAME=NAME", help="A model of A and the model of B to compare."
         ),
     ] = None,
+    dropped: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A model of A that B lacks on purpose; repeat."),
+    ] = None,
     level: Level = None,
     fail_if_worse: Annotated[
         float | None,
         typer.Option(
             metavar="POINTS",
             min=0,
-            help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise.",
+            help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise, or a "
+            "model of A is missing in B.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -98,7 +107,13 @@ def compare(
     from formatspan.comparison import compare as compare_runs
     from formatspan.report.compared import print_comparison, print_worse
 
-    found = compare_runs(a, b, level=level, pairs=model_pairs(pair or []))  # type: ignore[arg-type]
+    found = compare_runs(
+        a,
+        b,
+        level=level,  # type: ignore[arg-type]
+        pairs=model_pairs(pair or []),
+        dropped=dropped or (),
+    )
     if as_json:
         sys.stdout.write(found.to_json() + "\n")
     else:
@@ -115,7 +130,8 @@ def replies(
         list[str] | None,
         typer.Option(
             "--filter",
-            help="model=, task=, wrapper=, mode=, status=, correct, flips; commas join.",
+            help="model=, task=, wrapper=, mode=, status=, correct, flips; commas join, "
+            'quotes keep: model="a,b".',
         ),
     ] = None,
     level: Level = None,
@@ -135,24 +151,39 @@ def replies(
     frame = replies_of(RunFolder(run).store, chosen, level=level)  # type: ignore[arg-type]
     if parquet is not None:
         write_parquet(frame, parquet)
-        typer.echo(f"{parquet}: {len(frame)} replies")
+        typer.echo(f"{parquet}: {counted(len(frame), 'reply', 'replies')}")
         return
     print_replies(frame, most, new_console())
 
 
-def analysis_at(
-    run: Path, level: str | None, *, inference: bool = True, full: bool = False
-) -> Analysis:
-    """The analysis of a run, or of a table scored elsewhere; ``full`` reads replies again."""
-    from formatspan.imported import analysis_of_imported, import_table, is_table
+def analysis_at(run: Path, level: str | None, *, inference: bool = True) -> Analysis:
+    """The analysis of a run, or of a table scored elsewhere."""
+    from formatspan.imported import is_table
 
-    if not is_table(run):
-        from formatspan.analysis import analyze as analyze_run
+    if is_table(run):
+        return _of_table(run, level, inference=inference)
+    from formatspan.analysis import analyze as analyze_run
 
-        return analyze_run(run, level=level, inference=inference, levels=full, caps=full)  # type: ignore[arg-type]
+    return analyze_run(run, level=level, inference=inference)  # type: ignore[arg-type]
+
+
+def _in_full(run: Path, level: str | None) -> tuple[Analysis, pl.DataFrame | None]:
+    """As :func:`analysis_at`, replies read again at levels and caps, with a run's scored table."""
+    from formatspan.imported import is_table
+
+    if is_table(run):
+        return _of_table(run, level), None
+    from formatspan.analysis import analyzed
+
+    return analyzed(run, level=level, levels=True, caps=True)  # type: ignore[arg-type]
+
+
+def _of_table(path: Path, level: str | None, *, inference: bool = True) -> Analysis:
+    from formatspan.imported import analysis_of_imported, import_table
+
     if level is not None:
         raise StudyError(f"--level {level}: a table of scores has no replies to read again")
-    found = import_table(run)
+    found = import_table(path)
     if found.ignored:
         typer.echo(f"columns not used: {', '.join(found.ignored)}", err=True)
     return analysis_of_imported(found, inference=inference)

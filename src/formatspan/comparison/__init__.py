@@ -9,14 +9,14 @@ can be concluded.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from formatspan._version import __version__
-from formatspan.comparison.said import conclusion, losses
+from formatspan.comparison.said import absence, conclusion, losses
 from formatspan.comparison.sides import Common, Side, common, examples_of, side
 from formatspan.errors import RunError
 from formatspan.records import Level
@@ -43,6 +43,8 @@ class Comparison:
     tasks: tuple[str, ...]
     warnings: tuple[str, ...]
     """What differs between the sides, and what was left out."""
+    missing: tuple[str, ...]
+    """Models of a that b lacks and that nobody said were dropped on purpose."""
     models: tuple[Mapping[str, Any], ...]
     """A row a pair of models and decoding mode; figures are None where ``note`` says why."""
 
@@ -50,10 +52,11 @@ class Comparison:
         """What is worse in b by more than ``points`` percentage points, beyond noise.
 
         Accuracy under a wrapper counts if it fell, FSI if it rose, with the limit of the interval
-        that is nearer to zero beyond ``points``. What could not be compared counts too: a gate
-        must not pass because nothing was measured.
+        that is nearer to zero beyond ``points``. What could not be compared counts too, and so
+        does a model that b lacks: a gate must not pass because nothing was measured.
         """
-        return tuple(line for row in self.models for line in losses(row, points))
+        gone = (absence(name, self.b) for name in self.missing)
+        return (*gone, *(line for row in self.models for line in losses(row, points)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: no NaN, undefined figures are null."""
@@ -61,7 +64,7 @@ class Comparison:
             "schema_version": SCHEMA_VERSION,
             "formatspan_version": __version__,
             **{name: getattr(self, name) for name in ("a", "b", "level")},
-            **{n: list(getattr(self, n)) for n in ("wrappers", "tasks", "warnings")},
+            **{n: list(getattr(self, n)) for n in ("wrappers", "tasks", "warnings", "missing")},
             "models": [dict(row) for row in self.models],
         }
 
@@ -76,6 +79,7 @@ def compare(
     *,
     level: Level | None = None,
     pairs: Mapping[str, str] | None = None,
+    dropped: Collection[str] = (),
 ) -> Comparison:
     """Compare two runs on their common tasks, examples and wrappers.
 
@@ -85,9 +89,11 @@ def compare(
         level: Extraction level of both; the level of ``a``'s study by default.
         pairs: Models of ``a`` by name with the model of ``b`` to set against; by default models
             of the same name.
+        dropped: Models of ``a`` that ``b`` lacks on purpose; any other that it lacks is worse.
 
     Raises:
-        RunError: A folder is no run, or the two have no model, task or wrapper in common.
+        RunError: A folder is no run, the two have no model, task or wrapper in common, or a
+            dropped model is unknown or still there.
         StudyError: There is no such level.
         DataError: A table has a mistake.
     """
@@ -96,7 +102,7 @@ def compare(
     second = side(b, read_at)
     found = common(first, second)
     rows: list[dict[str, Any]] = []
-    matched, left_out = _pairs(first, second, pairs)
+    matched, missing = _pairs(first, second, pairs, dropped)
     for mode in found.modes:
         for name_a, name_b in matched:
             rows.append(_row(found, name_a, name_b, mode))
@@ -106,36 +112,53 @@ def compare(
         level=first.level,
         wrappers=found.wrappers,
         tasks=found.tasks,
-        warnings=(*found.warnings, *left_out),
+        warnings=(*found.warnings, *(() if pairs else _alone(first, second))),
+        missing=missing,
         models=tuple(rows),
     )
 
 
 def _pairs(
-    a: Side, b: Side, pairs: Mapping[str, str] | None
-) -> tuple[list[tuple[str, str]], list[str]]:
-    """Models to set against each other, and a word on those left out."""
-    names_a, names_b = ([m.name for m in s.study.models] for s in (a, b))
+    a: Side, b: Side, pairs: Mapping[str, str] | None, dropped: Collection[str]
+) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """Models to set against each other, and those of ``a`` that ``b`` should have and lacks."""
+    names_a, names_b = a.models, b.models
+    for name in dropped:
+        _known(a, name)
+        if name in names_b:
+            raise RunError(f"{b.name}: has model {name!r}, so it was not dropped")
     if pairs:
-        for chosen, names, where in ((pairs, names_a, a), (pairs.values(), names_b, b)):
-            unknown = [n for n in chosen if n not in names]
-            if unknown:
-                raise RunError(
-                    f"{where.name}: no model {unknown[0]!r}: expected {', '.join(names)}"
-                )
-        return list(pairs.items()), []
+        for one, other in pairs.items():
+            _known(a, one)
+            _known(b, other)
+        return list(pairs.items()), ()
     shared = [n for n in names_a if n in names_b]
     if not shared:
         raise RunError(
             f"no model of the same name: {a.name} has {', '.join(names_a)}, {b.name} has "
-            f"{', '.join(names_b)}: name a pair, {names_a[0]}={names_b[0]}"
+            f"{', '.join(names_b)}: name a pair, {_spelled(names_a[0])}={_spelled(names_b[0])}"
         )
-    alone = ((a, names_a), (b, names_b))
-    return [(n, n) for n in shared], [
-        f"only in {where.name}: model {n}"
-        for where, names in alone
-        for n in names
-        if n not in shared
+    lacking = (n for n in names_a if n not in shared and n not in dropped)
+    return [(n, n) for n in shared], tuple(lacking)
+
+
+def _spelled(name: str) -> str:
+    """A model's name as it stands in a pair on the command line."""
+    return f'"{name}"' if "=" in name else name
+
+
+def _known(where: Side, name: str) -> None:
+    if name not in where.models:
+        raise RunError(f"{where.name}: no model {name!r}: expected {', '.join(where.models)}")
+
+
+def _alone(a: Side, b: Side) -> list[str]:
+    """A word on each model that only one side has."""
+    return [
+        f"only in {one.name}: model {name}"
+        for one, other in ((a, b), (b, a))
+        for name in one.models
+        if name not in other.models
     ]
 
 

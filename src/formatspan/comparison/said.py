@@ -75,6 +75,11 @@ def losses(row: Mapping[str, Any], points: float) -> Iterator[str]:
         )
 
 
+def absence(model: str, b: str) -> str:
+    """What a model that the newer side lacks means for a gate."""
+    return f"{model}: missing in {b}: cannot be compared (--dropped {model} if that is meant)"
+
+
 def _versus(row: Mapping[str, Any]) -> str:
     return f"{row['model_a']} against {row['model_b']}"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
+from formatspan.counting import counted
 from formatspan.errors import RunError
 from formatspan.folder import Run, RunFolder
 from formatspan.imported import import_table, is_table
@@ -41,6 +42,11 @@ class Side:
     def imported(self) -> bool:
         """Whether it was scored elsewhere."""
         return self.level == IMPORTED
+
+    @property
+    def models(self) -> list[str]:
+        """Names of its models, in the study's order."""
+        return [m.name for m in self.study.models]
 
 
 class Common(NamedTuple):
@@ -150,13 +156,14 @@ def _examples(a: Side, b: Side, tasks: tuple[str, ...], warnings: list[str]) -> 
         both = both.filter(pl.Series([_same(x, y) for x, y in pairs], dtype=pl.Boolean))
         if len(both) < len(pairs):
             warnings.append(
-                f"left out, the same id stands for another question: {len(pairs) - len(both)} "
-                "examples"
+                f"left out, the same id stands for another question: "
+                f"{counted(len(pairs) - len(both), 'example')}"
             )
     for name, has in ((a.name, mine), (b.name, others)):
         more = len(has.filter(pl.col("task").is_in(tasks))) - len(both)
         if more:
-            warnings.append(f"examples differ: {more} of {name} are not used")
+            used = "is" if more == 1 else "are"
+            warnings.append(f"examples differ: {more} of {name} {used} not used")
     return both
 
 

@@ -125,7 +125,7 @@ class ChoiceReader:
         """A label, a list mark and words of the model's own, on one line."""
         head = self._head.match(text, start, end)
         label = self._labels.of(head[1]) if head else None
-        if not head or not label or not re.match(r"[*_]{0,3}[)\].:][*_]{0,3}\s", head[2]):
+        if not head or not label or not _marks_item(head):
             return None
         rest = text[head.end() : end]
         if "\n" in rest or denied_after(text, head.end(1)):
@@ -205,6 +205,14 @@ class ChoiceReader:
             if hit and _REASON.match(text, hit.end):
                 return hit
         return None
+
+
+def _marks_item(head: re.Match[str]) -> bool:
+    """Whether what stands behind a label makes it that of an item: "B)", "b - the second"."""
+    if re.match(r"[*_]{0,3}[)\].:][*_]{0,3}\s", head[2]):
+        return True
+    dash = re.fullmatch(r"[*_]{0,3}\s[-—]\s", head[2]) and head[1].islower() and head[1] != "i"
+    return bool(dash) and re.match(r"[A-Za-z]{2}", head.string[head.end() :]) is not None
 
 
 def _line_end(text: str, at: int) -> int:

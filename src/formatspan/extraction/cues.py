@@ -60,6 +60,10 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 
+_THINKS = (
+    r"(?i:(?<![a-z])(?:think|guess|believe|say|it's|its|choose|pick)\s"
+    r"(?:it's\s|its\s|it is\s)?)"
+)
 _MAX_CUES = 200
 """Only so many cues of a form, the last, are followed."""
 
@@ -115,7 +119,8 @@ def choice_cues(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     """Cues for labels only: "B is the correct answer", "no, B", "we choose"."""
     if not names:
         return ()
-    label = rf"(?P<label>{labels_of(names).any})[)\]*\"'_.]{{0,3}}"
+    letter = labels_of(names).any
+    label = rf"(?P<label>{letter})[)\]*\"'_.]{{0,3}}"
     noun = r"(?:answer|option|choice|one)"
     praise = (
         rf"(?:correct|right|best|true|answer|(?:accurate|appropriate|suitable|likely|plausible|"
@@ -147,13 +152,14 @@ def choice_cues(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
             rf"(?<![{ALNUM}])(?:(?:we|let's){_CHOSE}|(?:i've|i have)\s(?:chosen|selected)){ENDED}",
             re.IGNORECASE,
         ),
+        re.compile(rf"{_THINKS}(?![ai]){label}\s{{0,3}}$"),
         re.compile(
-            r"(?i:(?<![a-z])(?:think|guess|believe|say|it's|its|choose|pick)\s"
-            r"(?:it's\s|its\s|it is\s)?)"
-            rf"(?![ai]){label}\s{{0,3}}$"
+            rf"{_THINKS}(?![ai])(?=[a-z])(?i:{label})\s{{0,3}}"
+            rf"(?:[!;]?$|\n(?!\s{{0,3}}(?:or\s|and\s)?(?i:{letter}){ENDED})"
+            r"|,?\s{0,3}(?:because|since|as|but|not)\s)"
         ),
         re.compile(
-            r"(?P<label>" + labels_of(names).any + r")\s{0,2}(?:选项|選項)?\s{0,2}是?\s{0,2}"
+            r"(?P<label>" + letter + r")\s{0,2}(?:选项|選項)?\s{0,2}是?\s{0,2}"
             r"(?:正确|正確|对的|對的|正解)(?!吗|嗎)"
         ),
     )

@@ -8,7 +8,7 @@ from collections import deque
 from formatspan.extraction.amounts import OWN_UNIT, money
 from formatspan.extraction.denial import denied_before
 from formatspan.extraction.hits import Hit
-from formatspan.extraction.neighbours import aside, beside, together
+from formatspan.extraction.neighbours import CLAUSE_END, aside, beside, together
 from formatspan.extraction.numerals import CURRENCY, Numeral, numerals
 
 _INDEX = re.compile(r"[ \t>*_-]{0,8}\(?\d{1,3}[.)](?=[ \t]+[^\s\d])")
@@ -66,6 +66,16 @@ def line_answer(text: str, start: int, end: int) -> Hit | None:
     if concluded:
         return beside(text, chosen, cued=not _opens(text, chosen, start)) or Hit(*chosen)
     return beside(text, chosen, cued=False) or aside(text, chosen) or Hit(*chosen)
+
+
+def concluded_clause(text: str, start: int, end: int) -> Hit | None:
+    """The number that a clause of ``text[start:end]`` comes to and ends with."""
+    hit = line_answer(text, start, end)
+    if not hit or hit.value is None:
+        return hit
+    found = Numeral(None, hit.start, hit.end)
+    ends = CLAUSE_END.match(text, hit.end) or _SUMS_UP.match(text, hit.end)
+    return hit if ends and _is_concluded(text, found, start) else None
 
 
 def _meant(text: str, start: int, end: int) -> list[Numeral]:

@@ -8,10 +8,16 @@ from itertools import islice
 from formatspan.contracts import AnswerSpace, Contract
 from formatspan.extraction import boxes, json_reply
 from formatspan.extraction.cues import choice_cues, last_cue, own_cue
+from formatspan.extraction.figures import concluded_clause
 from formatspan.extraction.hits import Finding, Hit, Reader, agree
 from formatspan.extraction.normalise import line_bounds, normal
+from formatspan.extraction.words import in_digits
 
 _SHORT_LINE = re.compile(r"^[^\n]{1,6}$", re.MULTILINE)
+_BARE = re.compile(r"(?!\s{0,3}\(?\d[.)]\s{0,3}$)(?:(?![^\W\d_])[^\n])+", re.MULTILINE)
+"""A line without a letter that is no list's index."""
+_RESULT = re.compile(r"(?<!#)####(?!#)(?!\s{0,3}\d{1,3}[.)]\s+[^\W\d])")
+"""GSM8K's mark of the result; before an index it is a heading, such as ``#### 2. Compute``."""
 _MAX_SHORT = 50
 _MAX_CLOSED = 200
 _SIDE_BY_SIDE = 12
@@ -42,20 +48,34 @@ def from_json(
 
 def from_text(text: str, contract: Contract, space: AnswerSpace, reader: Reader) -> Finding | None:
     """The last cue; a box; the whole reply, its last or first line; the only answer named."""
+    spelled = in_digits(text) if space.kind == "number" else None
+    text = spelled or text
     prose = reader.prose(text)
     if not prose.strip() and text.strip():
         return Finding(Hit(None, 0, len(text)))  # nothing but the prompt's own alternatives
     boxed = boxes.boxes(text) if "\\" in text else []
     if boxed and contract.shape == "boxed":
         return _last_box(text, boxed, reader)
-    patterns = own_cue(contract.before) + choice_cues(space.labels)
+    patterns = own_cue(contract.before) + _cues(space)
     return (
         last_cue(prose, reader, patterns)
         or _closed(prose, contract.after, reader)
         or _last_box(text, boxed, reader)
         # A box that cannot be read is the reply's answer still; nothing beside it is.
-        or (None if boxed else _lines(prose, space, reader) or reader.anywhere(prose))
+        or (None if boxed else _lines(prose, space, reader) or _anywhere(prose, reader, spelled))
     )
+
+
+def _cues(space: AnswerSpace) -> tuple[re.Pattern[str], ...]:
+    return (_RESULT,) if space.kind == "number" else choice_cues(space.labels)
+
+
+def _anywhere(text: str, reader: Reader, spelled: str | None) -> Finding | None:
+    """The only answer named; words such as "two" are none unless the text comes to them."""
+    if spelled is None:
+        return reader.anywhere(text)
+    hit = concluded_clause(text, *line_bounds(text, 0, len(text)))
+    return Finding(hit, explicit=False) if hit else None
 
 
 def _closed(text: str, after: str, reader: Reader) -> Finding | None:
@@ -88,7 +108,8 @@ def _lines(text: str, space: AnswerSpace, reader: Reader) -> Finding | None:
     if newline < 0 or newline >= start:
         return Finding(last) if last else None
     first = reader.whole_leniently(text, head, newline)
-    if space.kind == "number" and last:
+    bare = first and first.value is not None and _BARE.fullmatch(text, head, newline)
+    if space.kind == "number" and last and not bare:
         return Finding(last)  # the lines above may be the figures it was worked out from
     between = _short_lines(text, newline, start, reader) if first or last else []
     both = agree([hit for hit in (first, *between, last) if hit])

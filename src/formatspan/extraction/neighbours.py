@@ -25,7 +25,7 @@ _LISTED = re.compile(
 _SHARE = re.compile(rf"{OWN_UNIT}[ ](?:out of|of|in)[ ](?:the[ ]|every[ ])?{_NEXT}", re.IGNORECASE)
 _ASIDE = re.compile(rf"{OWN_UNIT}[ ]?\([^()\d\n]{{0,20}}(?=\d)", re.IGNORECASE)
 _UNKNOWN = re.compile(r"(?<![\w)])[A-Za-z]{1,2}[ ]?=[ ]?$")
-_CLAUSE_END = re.compile(
+CLAUSE_END = re.compile(
     rf"{OWN_UNIT}[*_)\]\"'$\\]{{0,4}}\s{{0,3}}(?:[.!?;](?!\d)|\n|\Z)", re.IGNORECASE
 )
 _REACH = 40
@@ -85,7 +85,7 @@ def _next(text: str, pattern: re.Pattern[str], found: Numeral) -> Numeral | None
 def _ends_list(text: str, last: Numeral) -> bool:
     """Whether a clause ends behind the list that ``last`` goes on with."""
     for _ in range(_LONGEST_LIST):
-        if _CLAUSE_END.match(text, last.end):
+        if CLAUSE_END.match(text, last.end):
             return True
         following = _next(text, _LISTED, last)
         if not following:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from formatspan.analysis import FEW_EXAMPLES
+from formatspan.counting import counted
 from formatspan.report.escape import one_line
 from formatspan.report.numbers import count, percent, points
 from formatspan.report.sentences import listed
@@ -103,7 +104,7 @@ def _more(model: Row, found: Verdict, view: View) -> str:
     pairs = view.of(model, "pairs")
     few = [p["task"] for p in pairs if (p["n"] or 0) < FEW_EXAMPLES]
     if few:
-        shown = listed(few[:4] + ([f"{count(len(few) - 4)} more tasks"] if len(few) > 4 else []))
+        shown = listed(few[:4] + ([counted(len(few) - 4, "more task")] if len(few) > 4 else []))
         return f"Yes, on {shown}: fewer than {FEW_EXAMPLES} examples."
     need = more_examples(model, view)
     if need is None:

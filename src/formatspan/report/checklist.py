@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from formatspan._version import __version__
+from formatspan.counting import counted
 from formatspan.records import EXTRACTOR_VERSION
 from formatspan.report import method
 from formatspan.report.escape import markdown
-from formatspan.report.numbers import MISSING, count, interval, percent, points
+from formatspan.report.numbers import MISSING, interval, percent, points
 from formatspan.report.provenance import Provenance
 from formatspan.report.view import Row, View
 
@@ -50,7 +51,7 @@ def _imported(view: View) -> Iterator[str]:
     yield f"- **Models**: {', '.join(markdown(name) for name in view.labels)}"
     for task in method.tasks(view):
         yield (
-            f"- **Task**: {markdown(task['name'])}: {task['rows']} examples in "
+            f"- **Task**: {markdown(task['name'])}: {task['examples']} in "
             f"{markdown(task['source'])}, sha256 {task['sha256'][:16]}"
         )
     names = ", ".join(markdown(name) for name in view.wrappers)
@@ -69,8 +70,8 @@ def _asked(view: View, found: Provenance) -> Iterator[str]:
         yield f"- **Model**: {markdown(entry.name)} ({facts}{revision})"
     for task in method.tasks(view):
         yield (
-            f"- **Task**: {markdown(task['name'])}: {count(study.examples)} examples at most of "
-            f"{task['rows']}, sample seed {study.sample_seed}; {markdown(task['source'])}, "
+            f"- **Task**: {markdown(task['name'])}: {counted(study.examples, 'example')} at most "
+            f"of {task['rows']}, sample seed {study.sample_seed}; {markdown(task['source'])}, "
             f"revision {markdown(task['revision'])}, sha256 {task['sha256'][:16]}"
         )
     names = ", ".join(markdown(name) for name in view.wrappers)
@@ -88,13 +89,13 @@ def _decoding(view: View) -> str:
     study = view.study
     return (
         f"{', '.join(study.decoding)}; temperature {study.temperature:g}, top_p {study.top_p:g}, "
-        f"at most {count(study.max_tokens)} tokens, {count(study.seeds)} seed(s)"
+        f"at most {counted(study.max_tokens, 'token')}, {counted(study.seeds, 'seed')}"
     )
 
 
 def _failures(found: Provenance) -> str:
     failed = sum(f.requests for f in found.failed)
-    return f"{count(failed)} requests failed" if failed else "no request failed for good"
+    return f"{counted(failed, 'request')} failed" if failed else "no request failed for good"
 
 
 def _results(view: View) -> Iterator[str]:

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from formatspan.report.numbers import count, percent, points
+from formatspan.counting import counted
+from formatspan.report.numbers import percent, points
 from formatspan.report.terminal import plain
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ def print_comparison(found: Comparison, console: Console) -> None:
     console.print(Text(plain(f"A: {found.a}\nB: {found.b}")))
     for warning in found.warnings:
         console.print(Text(plain(f"note: {warning}")), style="yellow", soft_wrap=True)
-    shared = f"{len(found.wrappers)} common wrappers, {len(found.tasks)} common tasks"
+    shared = (
+        f"{counted(len(found.wrappers), 'common wrapper')}, "
+        f"{counted(len(found.tasks), 'common task')}"
+    )
     console.print(Text(f"{shared}, extraction level {found.level}"))
     for row in found.models:
         console.rule(Text(plain(_label(row))), align="left")
@@ -45,7 +49,7 @@ def _label(row: Mapping[str, Any]) -> str:
 
 
 def _figures(row: Mapping[str, Any]) -> Table:
-    title = f"{count(row['n'])} common examples; differences B - A in percentage points"
+    title = f"{counted(row['n'], 'common example')}; differences B - A in percentage points"
     table = Table(title=title, title_justify="left", header_style="bold")
     for name in ("", "A", "B", "difference", "95% interval"):
         table.add_column(name, justify="right" if name else "left")

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from formatspan.atomic import write_text
 from formatspan.billing.tokens import Stored, added, stored_replies
+from formatspan.counting import counted
 from formatspan.report.escape import neutral
 from formatspan.report.numbers import MISSING, count, dollars
 from formatspan.report.terminal import plain
@@ -46,7 +47,9 @@ class Cost:
         if self.cost is None:
             return MISSING
         left_out = self.replies - self.priced
-        return dollars(self.cost) + (f" without {count(left_out)} replies" if left_out else "")
+        return dollars(self.cost) + (
+            f" without {counted(left_out, 'reply', 'replies')}" if left_out else ""
+        )
 
     @property
     def cached(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from formatspan.counting import counted
 from formatspan.falsifier.length import Stretch, stretches
 from formatspan.report.escape import one_line
 
@@ -22,16 +23,13 @@ def length_sentence(model: str, curve: Sequence[Mapping[str, Any]]) -> str | Non
     name = one_line(model)
     if len(found) == 1:
         only = found[0]
-        return f"{name}: {only.conclusion} at every cap from {only.first} to {only.last} tokens."
+        upto = counted(only.last, "token")
+        return f"{name}: {only.conclusion} at every cap from {only.first} to {upto}."
     turns = "; ".join(_from(stretch) for stretch in found[1:])
     first = found[0]
-    return f"{name}: {first.conclusion} up to a cap of {_tokens(first.last)}; {turns}."
+    return f"{name}: {first.conclusion} up to a cap of {counted(first.last, 'token')}; {turns}."
 
 
 def _from(stretch: Stretch) -> str:
     upto = "" if stretch.first == stretch.last else f" to {stretch.last}"
     return f"{stretch.conclusion} from {stretch.first}{upto}"
-
-
-def _tokens(number: int) -> str:
-    return "1 token" if number == 1 else f"{number} tokens"

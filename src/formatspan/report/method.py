@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from formatspan._version import __version__
+from formatspan.counting import counted
 from formatspan.records import EXTRACTOR_VERSION
 from formatspan.report.numbers import MISSING, count, percent, ratio
 from formatspan.report.provenance import Provenance
@@ -70,7 +71,7 @@ def parameters(view: View) -> list[Fact]:
         Fact("sample seed", str(study.sample_seed)),
         Fact("repeats (seeds)", count(study.seeds)),
         Fact("decoding", ", ".join(study.decoding)),
-        Fact("length cap", f"{count(study.max_tokens)} tokens{_other_caps(study)}"),
+        Fact("length cap", f"{counted(study.max_tokens, 'token')}{_other_caps(study)}"),
         Fact("temperature", f"{study.temperature:g}"),
         Fact("top_p", f"{study.top_p:g}"),
         Fact("stop", ", ".join(map(repr, study.stop)) or "none"),
@@ -154,6 +155,7 @@ def tasks(view: View) -> list[dict[str, str]]:
             "kind": str(record.get("kind") or MISSING),
             "chance": percent(record.get("chance")),
             "rows": count(record["rows"]) if record.get("rows") is not None else MISSING,
+            "examples": counted(record.get("rows") or 0, "example"),
             "source": str(record.get("source") or MISSING),
             "revision": str(record.get("revision") or MISSING),
             "sha256": str(record.get("sha256") or MISSING),
@@ -174,7 +176,7 @@ def coverage(view: View) -> str:
     if not view.requested:
         return "nothing was to be asked"
     return (
-        f"{count(view.replies)} of {count(view.requested)} replies "
+        f"{count(view.replies)} of {counted(view.requested, 'reply', 'replies')} "
         f"({percent(view.replies / view.requested)})"
     )
 
@@ -206,7 +208,9 @@ def _facts(record: Mapping[str, Any]) -> str:
 
 def adaptations(found: Provenance) -> list[Fact]:
     """What was sent otherwise than the study says, since a model refused it."""
-    return [Fact(a.model, f"{a.what} ({count(a.replies)} replies)") for a in found.adapted]
+    return [
+        Fact(a.model, f"{a.what} ({counted(a.replies, 'reply', 'replies')})") for a in found.adapted
+    ]
 
 
 def providers(view: View, found: Provenance) -> str:

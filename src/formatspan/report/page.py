@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from formatspan._version import __version__
+from formatspan.counting import counted
 from formatspan.report import method
 from formatspan.report.advice import advice
 from formatspan.report.checklist import checklist
@@ -105,7 +106,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count": count, "percent": percent, "line": one_line}
+    environment.filters |= {
+        "count": count,
+        "counted": counted,
+        "percent": percent,
+        "line": one_line,
+    }
     return environment
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from formatspan.counting import counted
 from formatspan.report.view import Row, View
 
 _ERRORS = {
@@ -71,7 +72,7 @@ def _slope(found: Any) -> Iterator[Row]:  # noqa: ANN401 - JSON
         note="β is near C̄ even without any effect of the wrapper",
     )
     cells, df = found["cells"], found["df"]
-    note = f"{cells} cells, {df} residual degrees of freedom{_dropped(found)}"
+    note = f"{counted(cells, 'cell')}, {counted(df, 'residual degree')} of freedom{_dropped(found)}"
     yield Row(what="partial R² of parseability", value=found["partial_r2"], note=note)
     yield from _left_out(found["left_out"])
 
@@ -152,7 +153,8 @@ def _families(found: Any) -> Iterator[Row]:  # noqa: ANN401 - JSON
         return
     for family, figures in found.items():
         spread = f"{figures['lowest']:.3f} to {figures['highest']:.3f}"
-        note = f"{figures['models']} models: {spread}" if figures["models"] > 1 else "1 model"
+        models = counted(figures["models"], "model")
+        note = f"{models}: {spread}" if figures["models"] > 1 else models
         yield Row(what=f"mean FSI of family {family}", value=figures["mean"], note=note)
 
 
@@ -171,7 +173,8 @@ def _ranking(found: Any) -> Iterator[Row]:  # noqa: ANN401 - JSON
         return
     yield _value("Kendall's W of wrappers on the order of models", found["kendall_w"], None)
     gap = found["largest_reversed_gap"]
-    note = f"{found['reversals']} of {found['pairs']} pairs of models reversed beyond noise"
+    pairs = counted(found["pairs"], "pair")
+    note = f"{found['reversals']} of {pairs} of models reversed beyond noise"
     yield _value("largest reversed gap between two models", gap, note)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from formatspan.counting import counted
 from formatspan.report.escape import one_line
 from formatspan.report.numbers import count, interval, percent, points
 from formatspan.report.sentences import NAMED, listed
@@ -53,7 +54,7 @@ def _limit(value: object) -> str:
 
 
 def _few(wild: Mapping[str, Any]) -> str:
-    return "" if wild["reliable"] else f", not reliable with {wild['clusters']} clusters"
+    return "" if wild["reliable"] else f", not reliable with {counted(wild['clusters'], 'cluster')}"
 
 
 def _spreads(view: View) -> list[str]:
@@ -65,7 +66,13 @@ def _spreads(view: View) -> list[str]:
     found = [r for r in view.rows("levels") if _is_matched(r, view) and r["fsi"] is not None]
     spans = [f"{r.label} {points(r['fsi'])} ({_limits(r)})" for r in found[:NAMED]]
     there = f" Mean FSI there: {listed(spans)}." if spans else ""
-    return [f"{count(inside)} of {count(outside)} indexed examples are matched.{there}"]
+    return [
+        f"{count(inside)} of {counted(outside, 'indexed example')} {_are(inside)} matched.{there}"
+    ]
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _is_matched(row: Row, view: View) -> bool:
@@ -95,7 +102,9 @@ def _ranks(view: View) -> list[str]:
     if not isinstance(found, Mapping):
         return []
     turned, pairs = found["reversals"], found["pairs"]
-    said = [f"{count(turned)} of {count(pairs)} pairs of models change order beyond noise."]
+    change = "changes" if turned == 1 else "change"
+    compared = counted(pairs, "pair")
+    said = [f"{count(turned)} of {compared} of models {change} order beyond noise."]
     if isinstance(found["kendall_w"], float):
         said.append(
             f"Kendall's W is {found['kendall_w']:.2f}: 1 if all wrappers rank the models alike, "

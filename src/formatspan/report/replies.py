@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from formatspan.atomic import write_with
 from formatspan.errors import StudyError
+from formatspan.quoting import bare, split
 from formatspan.records import Level, Status
 from formatspan.store import Store
 from formatspan.study import Study
@@ -49,16 +50,18 @@ class ReplyFilter:
     def parse(cls, terms: Sequence[str]) -> ReplyFilter:
         """A filter of terms such as ``model=phi-4``, ``status=ambiguous``, ``flips``.
 
-        Terms may be joined by commas. A bare ``flips`` or ``correct`` means yes.
+        Terms may be joined by commas; a value that holds one stands in double quotes, as in
+        ``model="accuracy=0.8,comply=0.9"``. A bare ``flips`` or ``correct`` means yes.
 
         Raises:
-            StudyError: A key or a value is unknown.
+            StudyError: A key or a value is unknown, or a quotation mark is left open.
         """
         found: dict[str, str | bool] = {}
-        for term in (t.strip() for joined in terms for t in joined.split(",")):
-            if term:
-                key, equals, value = (part.strip() for part in term.partition("="))
-                found[_key(key)] = _value(key, value if equals else "yes")
+        for term in (t for joined in terms for t in split(joined, ",", "--filter")):
+            if term.strip():
+                key, equals, value = term.strip().partition("=")
+                key = key.strip()
+                found[_key(key)] = _value(key, bare(value) if equals else "yes")
         return cls(**found)  # type: ignore[arg-type]  # _value gives each key its own type
 
     def expression(self) -> pl.Expr:
@@ -151,7 +154,8 @@ def _check(wanted: ReplyFilter, study: Study) -> None:
     ):
         value, names = getattr(wanted, key), [entry.name for entry in entries]
         if value is not None and value not in names:
-            raise StudyError(f"{key} {value!r} is not in the study: expected {', '.join(names)}")
+            known = ", ".join(f'"{name}"' if "," in name else name for name in names)
+            raise StudyError(f"{key} {value!r} is not in the study: expected {known}")
 
 
 def _key(key: str) -> str:
@@ -160,7 +164,8 @@ def _key(key: str) -> str:
         return key
     close = difflib.get_close_matches(key, known, n=1)
     hint = f", did you mean {close[0]!r}?" if close else f": expected {', '.join(known)}"
-    raise StudyError(f"--filter: unknown key {key!r}{hint}")
+    quotes = '; a value with a comma stands in double quotes, such as model="a,b"'
+    raise StudyError(f"--filter: unknown key {key!r}{hint}{quotes}")
 
 
 def _value(key: str, value: str) -> str | bool:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from formatspan.counting import counted
 from formatspan.report.escape import one_line
 from formatspan.report.numbers import count, interval, percent, points
 from formatspan.report.verdict import Cause, Verdict, cause, verdict
@@ -50,7 +51,7 @@ def _effect(models: Sequence[Row], view: View) -> str:
     )
     others = [f"{m.label} by {points(m['fsi'])}{_within(m)}" for m in ranked[1:NAMED]]
     if len(ranked) > NAMED:
-        others.append(f"{count(len(ranked) - NAMED)} more models by less")
+        others.append(f"{counted(len(ranked) - NAMED, 'more model')} by less")
     return text + (f"; it moves that of {listed(others)}" if others else "")
 
 
@@ -83,8 +84,8 @@ def _no_effect(models: Sequence[Row], view: View) -> str:
     high = max(m["fsi_high"] for m in models)
     return (
         f"{_names(models)} {_verb(models, 'shows', 'show')} no effect beyond noise over "
-        f"{len(view.wrappers)} wrappers, though a span of up to {points(high)} points cannot be "
-        "ruled out"
+        f"{counted(len(view.wrappers), 'wrapper')}, though a span of up to {points(high)} points "
+        "cannot be ruled out"
     )
 
 

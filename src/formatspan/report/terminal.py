@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from formatspan.counting import counted
 from formatspan.records import Status
 from formatspan.report.numbers import count, dollars, duration, percent, points, ratio
 
@@ -46,10 +47,12 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
         console.print(_wrappers(row, analysis))
         console.print(_tasks(row, analysis))
     for row in silent:
-        text = f"{_label(row)}: no reply yet to {count(row['requested'])} requests"
+        text = f"{_label(row)}: no reply yet to {counted(row['requested'], 'request')}"
         console.print(Text(text), soft_wrap=True)
     if heard:
-        console.print(_legend(), markup=False, style="dim")
+        for line in _unmatched(analysis):
+            console.print(Text(line), style="dim", soft_wrap=True)
+        console.print(_legend(tested="fsi_low" in heard[0]), markup=False, style="dim")
 
 
 def print_levels(analyses: Sequence[Analysis], console: Console) -> None:
@@ -91,7 +94,7 @@ def _add(table: Table, *values: str) -> None:
 def _models(rows: Sequence[dict[str, Any]], analysis: Analysis) -> Table:
     tested = "fsi_low" in rows[0]
     table = _table(
-        f"{plain(analysis.study.name)}: {len(analysis.study.wrappers)} wrappers, "
+        f"{plain(analysis.study.name)}: {counted(len(analysis.study.wrappers), 'wrapper')}, "
         f"extraction level {analysis.level}",
         ("model", "l"),
         ("accuracy", "r"),
@@ -200,11 +203,31 @@ def _statuses(model: dict[str, Any], wrapper: str, analysis: Analysis) -> str:
     return ", ".join(f"{r['status']} {percent(r['share'], 0)}" for r in shown)
 
 
-def _legend() -> str:
+def _unmatched(analysis: Analysis) -> list[str]:
+    """Why some task has no matched example, and what would give it some."""
+    by = ("model", "mode", "task")
+    matched = {tuple(r[k] for k in by): r["n"] for r in analysis.matched.to_dicts()}
+    rows = analysis.pairs.to_dicts()
+    empty = [r for r in rows if r["n"] and not matched[tuple(r[k] for k in by)]]
+    if not empty:
+        return []
+    if all(r["spread_median"] is None for r in empty):
+        return ["matched n 0: the tokens of these prompts are not known."]
+    within = percent(analysis.study.matched_threshold, 0)
+    padded = analysis.study.budget_unit == "tokens"
+    advice = "" if padded else "; budget_unit: tokens in a new run pads prompts to equal tokens"
+    return [
+        f"matched n 0: no example has prompts whose tokens agree within {within} over wrappers"
+        f"{advice}."
+    ]
+
+
+def _legend(*, tested: bool) -> str:
+    shown = "[95% max-T interval]; by chance: the FSI of wrappers that do nothing. "
+    absent = "analyze --intervals adds intervals and the FSI of wrappers that do nothing. "
     return (
         "FSI: best minus worst wrapper's accuracy, PSI: of parseability; percentage points, "
-        "means over tasks. [95% max-T interval]; by chance: the FSI of wrappers that do nothing; "
-        "analyze --intervals adds both. "
+        f"means over tasks. {shown if tested else absent}"
         "An unparsed reply counts as wrong. cFSI: FSI above guessing."
     )
 
@@ -233,7 +256,7 @@ def print_outcome(done: Run, console: Console) -> None:
     shared = f", {count(done.shared)} from the cache" if done.shared else ""
     speed = f" ({done.asked / done.seconds:.1f}/s)" if done.asked and done.seconds else ""
     lines = [
-        f"{count(done.done)} of {count(done.points)} replies; this session asked "
+        f"{count(done.done)} of {counted(done.points, 'reply', 'replies')}; this session asked "
         f"{count(done.asked)}{shared} in {duration(done.seconds)}{speed}",
         f"files: {done.folder}/run.sqlite (replies), {done.folder}/study.yaml",
     ]
@@ -242,7 +265,8 @@ def print_outcome(done: Run, console: Console) -> None:
         lines.append(f"spent so far: {dollars(done.spent)} ({by_model})")
     lines += [f"{name} was stopped: {why}" for name, why in done.stopped.items()]
     if done.failed:
-        lines.append(f"{count(done.failed)} requests failed and stay pending")
+        stay = "stays" if done.failed == 1 else "stay"
+        lines.append(f"{counted(done.failed, 'request')} failed and {stay} pending")
         lines += [f"{name} failed last with {why}" for name, why in done.failures.items()]
     if not done.complete:
         lines.append("not complete: the same command goes on where this stopped")
@@ -253,7 +277,7 @@ def print_outcome(done: Run, console: Console) -> None:
 def print_prompt(data: TaskData, example: Example, shown: ShownPrompt, console: Console) -> None:
     """One prompt as sent, its lengths and its contract."""
     prompt = shown.prompt
-    tokens = "no tokenizer at hand" if shown.tokens is None else f"{shown.tokens} tokens"
+    tokens = "no tokenizer at hand" if shown.tokens is None else counted(shown.tokens, "token")
     console.rule(
         Text(f"{plain(shown.model)} · {data.task.name} · {plain(example.id)} · {prompt.wrapper}"),
         align="left",
@@ -262,7 +286,7 @@ def print_prompt(data: TaskData, example: Example, shown: ShownPrompt, console: 
         console.print(Text(f"[{message.role}]", style="dim"))
         console.print(Text(_LINE_SAFE.sub("\ufffd", message.content)), soft_wrap=True)
     console.print(
-        Text(f"{prompt.chars} characters, {prompt.pad_chars} of them padding; {tokens}"),
+        Text(f"{counted(prompt.chars, 'character')}, {prompt.pad_chars} of them padding; {tokens}"),
         style="dim",
     )
     contract = f"contract: {_contract(shown, data.task.kind)}"

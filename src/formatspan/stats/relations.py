@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from formatspan.counting import counted
 from formatspan.stats.distributions import t_quantile
 from formatspan.stats.indices import Array, Range
 from formatspan.stats.intervals import Spans
@@ -76,7 +77,7 @@ def size_slope(
     size, value = np.log10(np.asarray(parameters, dtype=np.float64)), np.asarray(fsi)
     n = len(size)
     if n < 3:
-        return Missing(f"{n} models: a slope over models needs 3")
+        return Missing(f"{counted(n, 'model')}: a slope over models needs 3")
     if np.ptp(size) <= SAME:
         return Missing("all models have one size")
     x, y = size - size.mean(), value - value.mean()

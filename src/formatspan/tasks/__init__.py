@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from formatspan.errors import DataError, StudyError
+from formatspan.paths import readable_folder
 from formatspan.tasks.files import file_task
 from formatspan.tasks.readers import Numbered, read
 from formatspan.tasks.rows import examples
@@ -95,12 +96,15 @@ def load(
     Raises:
         StudyError: There is no such task.
         DataError: The rows cannot be had, or one of them is wrong.
+        RunError: The folder is none.
     """
     task = get_task(task) if isinstance(task, str) else task
+    if data_dir is not None:
+        readable_folder(Path(data_dir), "--data")
     if task.builtin is not None:
         numbered = (Numbered(i, row) for i, row in enumerate(task.builtin(), start=1))
         return TaskData(task, examples(task, numbered, "built in"), "built in", None)
-    folder = data_dir or os.environ.get(DATA_VARIABLE)
+    folder = data_dir if data_dir is not None else os.environ.get(DATA_VARIABLE)
     if folder:
         return _from_folder(task, Path(folder))
     from formatspan.tasks import hub  # its client is slow to start, and often not needed

@@ -24,6 +24,7 @@ from typing import Literal
 from msgspec import structs
 
 from formatspan.contracts import Form
+from formatspan.counting import counted
 from formatspan.errors import DataError, StudyError
 from formatspan.records import Example, Kind, labels
 from formatspan.tasks import golds, rows
@@ -223,7 +224,8 @@ def _own_clusters(
     own = tuple(
         structs.replace(e, cluster=prefix + e.id) if e.cluster == NO_CLUSTER else e for e in parsed
     )
-    return own, (f"{missing} of {len(parsed)} rows name no cluster; each is its own.",)
+    name = "names" if missing == 1 else "name"
+    return own, (f"{missing} of {counted(len(parsed), 'row')} {name} no cluster; each is its own.",)
 
 
 def _strata(

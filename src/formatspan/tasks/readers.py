@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from formatspan.counting import counted
 from formatspan.errors import DataError
 from formatspan.tasks.task import Row
 
@@ -79,7 +80,7 @@ def read_csv(path: Path) -> Iterator[Numbered]:
         elif record and header is not None:
             if len(record) != len(header):
                 raise DataError(
-                    f"expected {len(header)} values, got {len(record)}",
+                    f"expected {counted(len(header), 'value')}, got {len(record)}",
                     source=str(path),
                     line=start,
                 )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import structs
 
+from formatspan.counting import counted
 from formatspan.errors import DataError
 from formatspan.records import Answer, Example, labels
 from formatspan.tasks import golds
@@ -82,7 +83,9 @@ def labelled(row: Row, field: str = "choices") -> Options:
         raise RowError(field, f"expected an object with text and label, got {value!r}")
     options = Options(texts(value["text"], field), texts(value["label"], field))
     if len(set(options.labels)) != len(options.texts) or len(options.labels) != len(options.texts):
-        raise RowError(field, f"labels {options.labels} do not name {len(options.texts)} options")
+        raise RowError(
+            field, f"labels {options.labels} do not name {counted(len(options.texts), 'option')}"
+        )
     return options
 
 

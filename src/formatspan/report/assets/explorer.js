@@ -221,7 +221,7 @@
     current = data.replies.filter(wanted);
     state.at = Math.min(state.at, Math.max(0, current.length - 1));
     const embedded = data.replies.length.toLocaleString("en");
-    byId("found").textContent = `${current.length.toLocaleString("en")} of ${embedded} replies in this page`;
+    byId("found").textContent = `${current.length.toLocaleString("en")} of ${embedded} ${embedded === "1" ? "reply" : "replies"} in this page`;
     const nodes = current.slice(0, state.shown).map(item);
     if (current.length > state.shown) {
       const more = el("button", "more", `Show ${Math.min(PAGE, current.length - state.shown)} more`);

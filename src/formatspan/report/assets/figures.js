@@ -13,11 +13,33 @@
   };
   const waiting = new Map(data.map(([name, spec]) => [document.getElementById(`chart-${name}`), spec]));
 
+  // Legends and titles do not shrink with a figure: one too narrow for them is drawn wider and
+  // scrolls in its own box.
+  const WIDER = [560, 720, 960];
+
+  function isCut(place) {
+    const svg = place.querySelector("svg");
+    const box = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll(".role-legend text, .role-axis text")].some((text) => {
+      const at = text.getBoundingClientRect();
+      return at.width > 0 && (at.left < box.left - 1 || at.right > box.right + 1);
+    });
+  }
+
+  async function fitted(place, spec) {
+    await window.vegaEmbed(place, spec, options);
+    for (const width of spec.width === "container" ? WIDER : []) {
+      if (width <= place.clientWidth || !isCut(place)) continue;
+      place.style.minWidth = `${width}px`;
+      await window.vegaEmbed(place, spec, options);
+    }
+  }
+
   function draw(place) {
     const spec = waiting.get(place);
     if (!spec) return Promise.resolve();
     waiting.delete(place);
-    return window.vegaEmbed(place, spec, options).then(
+    return fitted(place, spec).then(
       () => place.classList.add("drawn"),
       (error) => { place.textContent = `This figure could not be drawn: ${error.message}`; },
     );

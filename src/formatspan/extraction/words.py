@@ -1,0 +1,104 @@
+"""Numbers written as words, up to the thousands: put into digits where a text has none.
+
+The digits take the words' own place, with zeros before them: every offset stays as it is, and
+what reads digits (cues, units, "twelve or thirteen") reads words as well.
+"""
+
+from __future__ import annotations
+
+import re
+
+from formatspan.extraction.normalise import ENDED, UNBROKEN
+
+_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+_TEENS = [
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_VALUES = (
+    {word: i for i, word in enumerate([*_ONES, *_TEENS])}
+    | {word: 10 * i for i, word in enumerate(_TENS, start=2)}
+    | {"a": 1}
+)
+_DIGIT = re.compile(r"\d")
+_ANY = re.compile(
+    r"zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|teen|ty|hundred|thousand",
+    re.IGNORECASE,
+)
+_ONE = "|".join(_ONES[1:])
+_SMALL = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{_ONE}))?|{'|'.join(_TEENS)}|{_ONE})"
+_AND = r"(?:,?[ ]and[ ]|,?[ -])"
+_HUNDREDS = rf"(?:(?:a|{_SMALL})[ -]hundred(?:{_AND}{_SMALL})?)"
+_BELOW = rf"(?:{_HUNDREDS}|{_SMALL})"
+_NUMBER = re.compile(
+    rf"{UNBROKEN}(?<!\w[-'])(?:(?:a|{_BELOW})[ -]thousand(?:{_AND}{_BELOW})?|{_BELOW}|zero)"
+    rf"{ENDED}(?!-\w|')",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"[a-z]+")
+_STANDS_FOR_SOMETHING = re.compile(
+    r"\b(?:no|any|every|some|each|the|this|that|which|an?|right|correct|best|wrong|first|last|"
+    r"second|third|only|other|another|good|not|by)[ ]$",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"[ ](?:of|another|can|could|should|must|may|might|will|would|is|was|has|had|who|that|which|"
+    r"who's|needs?|knows?|by|at|or more|day|way|by one)\b",
+    re.IGNORECASE,
+)
+_NOT_WHOLE = re.compile(
+    r"[ -](?:point|dozens?|score|hundreds?|thousands?|half|halves|thirds?|quarters?|fourths?|"
+    r"fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|over|squared|cubed|"
+    r"and[ ](?:an?|one|two|three)[ -](?:half|third|quarter|fourth|fifth|eighth|tenth)s?)\b",
+    re.IGNORECASE,
+)
+"""Behind a number: it is only the beginning of another, or of a share."""
+
+
+def in_digits(text: str) -> str | None:
+    """``text``, of the same length, with its number words in digits.
+
+    Returns:
+        None where there are digits already, no number words, or such as are not understood.
+    """
+    if _DIGIT.search(text) or not _ANY.search(text):
+        return None
+    found = [match for match in _NUMBER.finditer(text) if not _is_pronoun(text, match)]
+    if not found or any(_NOT_WHOLE.match(text, match.end()) for match in found):
+        return None
+    pieces, end = [], 0
+    for match in found:
+        pieces += [text[end : match.start()], str(_value(match[0])).zfill(len(match[0]))]
+        end = match.end()
+    return "".join((*pieces, text[end:]))
+
+
+def _is_pronoun(text: str, match: re.Match[str]) -> bool:
+    """Whether "one" stands for somebody or something: "no one", "the one", "one of them"."""
+    if match[0].casefold() != "one":
+        return False
+    before = text[max(0, match.start() - 10) : match.start()]
+    if _STANDS_FOR_SOMETHING.search(before):
+        return True
+    return _GOES_ON.match(text, match.end()) is not None
+
+
+def _value(words: str) -> int:
+    total = group = 0
+    for word in _PART.findall(words.casefold()):
+        if word == "hundred":
+            group *= 100
+        elif word == "thousand":
+            total, group = 1000 * group, 0
+        else:
+            group += _VALUES.get(word, 0)  # "and"
+    return total + group
