@@ -82,7 +82,7 @@ def test_list_names_everything(
 ) -> None:
     code, out, _ = _call(capsys, monkeypatch, "list")
     assert code == 0
-    for name in ("paper", "hellaswag", "deliberate", "answer_line", "openrouter"):
+    for name in ("paper", "hellaswag", "deliberate", "answer_line", "openrouter", "disconnect"):
         assert name in out
 
 
@@ -165,6 +165,21 @@ def test_plan_prints_a_bill(
         (["replies", "nowhere", "--limit", "many"], "--limit: expected a whole number"),
         (["replies", "nowhere", "--parquet", "."], "--parquet names a file"),
         (["show", "study.yaml", "--task", "sum"], "did you mean 'sums'?"),
+        (["run", "study.yaml", "--max-cost", "lots"], "--max-cost: expected a number, got 'lots'"),
+        (["run", "study.yaml", "--max-cost", "-1"], "--max-cost: expected US dollars above 0"),
+        (["plan", "study.yaml", "--fsi", "x"], "--fsi: expected a number, got 'x'"),
+        (
+            ["plan", "study.yaml", "--concurrency", "0"],
+            "--concurrency: expected a whole number from 1 on, got '0'",
+        ),
+        (
+            ["compare", "a", "b", "--fail-if-worse", "-1"],
+            "--fail-if-worse: expected a number from 0 on, got '-1'",
+        ),
+        (["compare", "a", "b", "--fail-if-worse", "nan"], "--fail-if-worse: expected a number"),
+        (["stub", "--port", "http"], "--port: expected a whole number from 0 on, got 'http'"),
+        (["stub", "--latency", "-1"], "--latency: expected a number from 0 on, got '-1'"),
+        (["stub", "--kinds", "boom"], "expected some of rate_limit"),
         (["run", "x" * 5000], "File name too long"),
     ],
 )

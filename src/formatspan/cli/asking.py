@@ -16,6 +16,7 @@ from formatspan.cli.options import (
     Data,
     Examples,
     Level,
+    MaxCost,
     MaxTokens,
     Models,
     Preset,
@@ -28,8 +29,10 @@ from formatspan.cli.options import (
     Wrappers,
     at_endpoint,
     lists,
+    real,
     study_of,
     values,
+    whole,
 )
 from formatspan.cli.output import (
     new_console,
@@ -60,9 +63,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     cache: Annotated[Path | None, typer.Option(help="File that shares replies.")] = None,
     fresh: Annotated[bool, typer.Option(help="Set an earlier run aside, start anew.")] = False,
-    max_cost: Annotated[
-        float | None, typer.Option(help="US dollars that the run may cost, then it stops.")
-    ] = None,
+    max_cost: MaxCost = None,
     price_file: PriceFile = None,
     check: Annotated[
         bool, typer.Option(help="Look at every endpoint with one tiny request first.")
@@ -122,10 +123,18 @@ def plan(
     ] = None,
     price_file: PriceFile = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Requests in flight to each model.")
+        int | None,
+        typer.Option(
+            parser=whole("--concurrency", 1), metavar="N", help="Requests in flight to each model."
+        ),
     ] = None,
     batch: Annotated[bool, typer.Option("--batch", help="Price the requests as batches.")] = False,
-    fsi: Annotated[float, typer.Option(help="Points whose need of examples is told.")] = 5.0,
+    fsi: Annotated[
+        float,
+        typer.Option(
+            parser=real("--fsi"), metavar="POINTS", help="Points whose need of examples is told."
+        ),
+    ] = 5.0,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no endpoint for its price list.")
     ] = False,
