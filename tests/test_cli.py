@@ -93,7 +93,7 @@ def test_plan_prints_a_bill(
     assert code == 0
     for said in (
         "25 requests to ask",
-        "cost: at most $0",
+        "cost: $0: these models are free",
         "power: 5 examples a task",
         "FSI of 5.0",
     ):
@@ -103,6 +103,7 @@ def test_plan_prints_a_bill(
     _call(capsys, monkeypatch, "run", str(study))
     _, out, _ = _call(capsys, monkeypatch, "plan", "runs/mine")
     assert "0 requests to ask" in out
+    assert "cost: nothing is left to pay" in out
     assert "nothing is left to ask" in out
 
 
