@@ -240,6 +240,40 @@ def test_falsify_runs_a_study_and_asks_what_is_missing(
     assert err.startswith("error: arm 'kind': expected normalized, paper, strict")
 
 
+@pytest.mark.parametrize("arms", [["--arms", "constrained"], ["--arms", "lenient", "--repair"]])
+def test_ctrl_c_while_arms_are_asked_says_how_to_go_on(
+    arms: list[str],
+    study: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from formatspan.runner import Lane, Runner
+
+    ask_all = Runner.run
+
+    async def interrupted(self: Runner, lanes: dict[str, Lane]) -> None:
+        self.interrupt()
+        await ask_all(self, lanes)
+
+    def falsify() -> tuple[int, str, str]:
+        return _call(capsys, monkeypatch, "falsify", str(study), "--yes", *arms)
+
+    def assert_interrupted() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Runner, "run", interrupted)
+            code, out, err = falsify()
+        assert (code, out) == (130, "")
+        assert err.endswith("interrupted; the same command goes on where it stopped\n")
+
+    monkeypatch.setattr("formatspan.falsifier.compare.RESAMPLES", 200)
+    assert_interrupted()  # while the study itself is run
+    _call(capsys, monkeypatch, "run", str(study))
+    assert_interrupted()  # while arms are asked
+    code, out, _ = falsify()
+    assert code == 0
+    assert "not asked yet" not in out
+
+
 def test_every_command_has_help_and_stands_in_the_docs() -> None:
     docs = (ROOT / "README.md").read_text(encoding="utf-8")
     for command in app.registered_commands:

@@ -210,7 +210,7 @@ def test_replies_of_a_shared_cache_are_not_spent_again(
 def test_looks_beforehand_count_in_every_session(small_study: StudyOf, tmp_path: Path) -> None:
     each = (20 * 1.0 + 4 * 10.0) / 1e6  # what the endpoint counts, at the price below
     with Loopback() as endpoint:
-        model = {"model": "openai:m", "name": "m", "base_url": endpoint.base}
+        model: dict[str, Any] = {"model": "openai:m", "name": "m", "base_url": endpoint.base}
         model |= {"price": {"prompt": 1.0, "completion": 10.0}}
         for examples, looks in ((2, 1), (4, 2), (4, 2)):
             study = small_study(models=[model], examples=examples)

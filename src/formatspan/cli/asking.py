@@ -217,9 +217,12 @@ def falsify(
     ] = False,
     data: Data = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder, for a study file.")] = None,
+    max_cost: MaxCost = None,
+    price_file: PriceFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell whether the span survives a kinder reader, a constrained decoder, no parsing at all."""
+    from formatspan.falsifier.asking import Money
     from formatspan.falsifier.command import falsify as falsify_run
     from formatspan.falsifier.command import run_of
     from formatspan.progress import Shown
@@ -228,9 +231,16 @@ def falsify(
     chosen = lists(arms=arms).get("arms")
     with Shown(new_console(stderr=True)) as shown:
         consent = Consent(shown, yes=yes)
-        folder = run_of(run, out, consent, data, shown)
+        folder = run_of(run, out, consent, data, shown, Money(max_cost, price_file))
         found = falsify_run(
-            folder, arms=chosen, ask=consent, again=repair, data_dir=data, listener=shown
+            folder,
+            arms=chosen,
+            ask=consent,
+            again=repair,
+            data_dir=data,
+            listener=shown,
+            max_cost=max_cost,
+            price_file=price_file,
         )
     if as_json:
         sys.stdout.write(found.to_json() + "\n")
