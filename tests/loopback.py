@@ -10,7 +10,7 @@ import asyncio
 import json
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
@@ -38,6 +38,8 @@ class Loopback:
         self.batches: dict[str, Json] = {}
         self.on_batch: Callable[[Json], None] = lambda _: None
         """Called whenever a batch is looked at; may move it on."""
+        self.missing: Mapping[str, int] = {}
+        """Paths that the endpoint does not have, with the status that says so."""
         self.lost_creations = 0
         """Batches whose creation is answered with an error although they were made."""
         self._dice = random.Random(0)
@@ -97,6 +99,8 @@ class Loopback:
         if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
             text = f"Incorrect API key: {request.headers.get('authorization')}"
             return web.json_response({"error": {"message": text}}, status=401)
+        if (status := self.missing.get(request.path.removeprefix("/v1"))) is not None:
+            return web.json_response({"detail": "Not Found"}, status=status)
         response: web.StreamResponse = await handler(request)
         return response
 

@@ -218,6 +218,20 @@ def test_a_batch_that_is_refused_says_why(
     assert "Incorrect API key" in run(study_of(), out=tmp_path / "r", batch=True).stopped["m"]
 
 
+@pytest.mark.parametrize("path", ["/files", "/batches"])
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_an_endpoint_without_batches_is_named_as_such(
+    path: str, status: int, endpoint: Loopback, study_of: StudyOf, tmp_path: Path
+) -> None:
+    endpoint.missing = {path: status}
+    done = run(study_of(), out=tmp_path / "r", batch=True)
+    assert done.done == 0
+    assert "this endpoint has no Batch API: leave --batch out" in done.stopped["m"]
+    assert "Not Found" not in done.stopped["m"]
+    assert len(endpoint.asked(path)) == 1, "what is not there is not asked for again"
+    assert run(study_of(), out=tmp_path / "r").complete, "nothing is left in a batch"
+
+
 def test_large_runs_are_several_batches(
     endpoint: Loopback, study_of: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from formatspan.backends.chat_gate import START, Gate, Siblings, siblings
+from formatspan.backends.chat_gate import OVERDUE_S, START, Gate, Siblings, siblings
 from virtual_time import VirtualTime
 
 
@@ -93,6 +93,127 @@ async def test_refusals_of_one_volley_count_once() -> None:
         assert ticket is not None
         gate.leave(ticket, busy=True)
     assert gate.limit == 1, "one request is always let through"
+
+
+class Moody:
+    """An endpoint that refuses a share of all requests, however few there are."""
+
+    def __init__(self, time: VirtualTime, share: float) -> None:
+        self.time, self.share, self.rng = time, share, random.Random(3)
+        self.sent = self.refused = 0
+
+    async def ask(self, gate: Gate) -> None:
+        """Ask until there is a reply, as the backend does: a refusal asks for a second's wait."""
+        good, sat_out = False, -1.0
+        while not good:
+            ticket = await gate.enter(sat_out)
+            assert ticket is not None
+            await self.time.sleep(0.1)
+            self.sent += 1
+            good = self.rng.random() >= self.share
+            gate.leave(ticket, good=good, busy=not good)
+            if not good:
+                self.refused += 1
+                sat_out = gate.pause(1.0)
+                await self.time.sleep(1.0)
+
+
+async def by_many(time: VirtualTime, gate: Gate, server: Moody, requests: int) -> None:
+    left = [requests]
+
+    async def work() -> None:
+        while left[0] > 0:
+            left[0] -= 1
+            await server.ask(gate)
+
+    await time.run(*(work() for _ in range(256)))
+
+
+@pytest.mark.parametrize("share", [0.04, 0.3])
+async def test_refusals_that_come_whatever_the_load_do_not_slow_a_run(share: float) -> None:
+    time = VirtualTime()
+    gate = Gate(256, clock=time.clock, sleep=time.sleep, rng=random.Random(1))
+    await by_many(time, gate, Moody(time, share), 6000)
+    assert gate.limit >= 64
+    assert time.now < 60, "a hundred replies a second and more"
+
+
+async def test_an_endpoint_that_is_limited_after_all_is_heeded_soon() -> None:
+    time = VirtualTime()
+    gate = Gate(256, clock=time.clock, sleep=time.sleep, rng=random.Random(1))
+    server = Moody(time, 0.04)
+    await by_many(time, gate, server, 3000)
+    before, server.share = gate.limit, 1.0
+    lone = 0
+    while gate.limit == before:
+        lone += 1
+        ticket = await gate.enter(time.now + 100)
+        assert ticket is not None
+        gate.leave(ticket, busy=True)
+        until = gate.pause(50)
+    assert 1 < lone <= 6
+    assert gate.limit == before / 2
+
+    async def enter() -> float:
+        assert await gate.enter() is not None
+        return time.now
+
+    assert await time.run(enter()) == [until], "everybody waits again"
+
+
+async def test_an_endpoint_that_refuses_nearly_all_is_limited() -> None:
+    time = VirtualTime()
+    gate = Gate(256, clock=time.clock, sleep=time.sleep, rng=random.Random(1))
+    await by_many(time, gate, Moody(time, 0.8), 100)
+    assert gate.limit <= 4
+
+
+async def test_siblings_are_spared_what_the_gate_is_spared() -> None:
+    time = VirtualTime()
+    gates = [Gate(256, clock=time.clock, sleep=time.sleep, rng=random.Random(1)) for _ in range(2)]
+    family = Siblings()
+    family.gates.update(gates)
+    await by_many(time, gates[0], Moody(time, 0.04), 3000)
+    ticket = await gates[0].enter()
+    assert ticket is not None
+    gates[0].leave(ticket, busy=True)
+    family.pause(50)
+    gates[0].pause(50)
+
+    async def enter() -> float:
+        assert await gates[1].enter() is not None
+        return time.now
+
+    now = time.now
+    assert await time.run(enter()) == [now]
+    family.pause(50)
+    assert await time.run(enter()) == [now + 50], "a later pause is one for all again"
+
+
+async def test_replies_that_hang_do_not_hold_their_places() -> None:
+    time = VirtualTime()
+    gate = Gate(START + 4, clock=time.clock, sleep=time.sleep)
+
+    async def reply() -> None:
+        ticket = await gate.enter()
+        assert ticket is not None
+        await time.sleep(0.1)
+        gate.leave(ticket, good=True)
+
+    await time.run(*(reply() for _ in range(4)))
+    hanging = [await gate.enter() for _ in range(START)]
+    began = time.now
+    await time.run(*(reply() for _ in range(12)))
+    assert OVERDUE_S <= time.now - began < OVERDUE_S + 1
+    assert gate.in_flight == START
+    more = [asyncio.create_task(gate.enter()) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert gate.in_flight == START + 4, "never more than the most"
+    for ticket in hanging:
+        assert ticket is not None
+        gate.leave(ticket)
+    assert None not in await asyncio.gather(*more)
+    assert gate.in_flight == 5
 
 
 async def test_a_pause_holds_everybody_back() -> None:

@@ -82,7 +82,7 @@ def test_list_names_everything(
 ) -> None:
     code, out, _ = _call(capsys, monkeypatch, "list")
     assert code == 0
-    for name in ("paper", "hellaswag", "deliberate", "answer_line", "openrouter"):
+    for name in ("paper", "hellaswag", "deliberate", "answer_line", "openrouter", "disconnect"):
         assert name in out
 
 
@@ -93,7 +93,7 @@ def test_plan_prints_a_bill(
     assert code == 0
     for said in (
         "25 requests to ask",
-        "cost: at most $0",
+        "cost: $0: these models are free",
         "power: 5 examples a task",
         "FSI of 5.0",
     ):
@@ -103,6 +103,7 @@ def test_plan_prints_a_bill(
     _call(capsys, monkeypatch, "run", str(study))
     _, out, _ = _call(capsys, monkeypatch, "plan", "runs/mine")
     assert "0 requests to ask" in out
+    assert "cost: nothing is left to pay" in out
     assert "nothing is left to ask" in out
 
 
@@ -181,6 +182,21 @@ def test_plan_prints_a_bill(
         (["replies", "nowhere", "--limit", "many"], "--limit: expected a whole number"),
         (["replies", "nowhere", "--parquet", "."], "--parquet names a file"),
         (["show", "study.yaml", "--task", "sum"], "did you mean 'sums'?"),
+        (["run", "study.yaml", "--max-cost", "lots"], "--max-cost: expected a number, got 'lots'"),
+        (["run", "study.yaml", "--max-cost", "-1"], "--max-cost: expected US dollars above 0"),
+        (["plan", "study.yaml", "--fsi", "x"], "--fsi: expected a number, got 'x'"),
+        (
+            ["plan", "study.yaml", "--concurrency", "0"],
+            "--concurrency: expected a whole number from 1 on, got '0'",
+        ),
+        (
+            ["compare", "a", "b", "--fail-if-worse", "-1"],
+            "--fail-if-worse: expected a number from 0 on, got '-1'",
+        ),
+        (["compare", "a", "b", "--fail-if-worse", "nan"], "--fail-if-worse: expected a number"),
+        (["stub", "--port", "http"], "--port: expected a whole number from 0 on, got 'http'"),
+        (["stub", "--latency", "-1"], "--latency: expected a number from 0 on, got '-1'"),
+        (["stub", "--kinds", "boom"], "expected some of rate_limit"),
         (["run", "x" * 5000], "File name too long"),
     ],
 )
@@ -238,6 +254,40 @@ def test_falsify_runs_a_study_and_asks_what_is_missing(
     code, out, err = _call(capsys, monkeypatch, "falsify", "runs/mine", "--arms", "kind")
     assert code == 2
     assert err.startswith("error: arm 'kind': expected normalized, paper, strict")
+
+
+@pytest.mark.parametrize("arms", [["--arms", "constrained"], ["--arms", "lenient", "--repair"]])
+def test_ctrl_c_while_arms_are_asked_says_how_to_go_on(
+    arms: list[str],
+    study: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from formatspan.runner import Lane, Runner
+
+    ask_all = Runner.run
+
+    async def interrupted(self: Runner, lanes: dict[str, Lane]) -> None:
+        self.interrupt()
+        await ask_all(self, lanes)
+
+    def falsify() -> tuple[int, str, str]:
+        return _call(capsys, monkeypatch, "falsify", str(study), "--yes", *arms)
+
+    def assert_interrupted() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Runner, "run", interrupted)
+            code, out, err = falsify()
+        assert (code, out) == (130, "")
+        assert err.endswith("interrupted; the same command goes on where it stopped\n")
+
+    monkeypatch.setattr("formatspan.falsifier.compare.RESAMPLES", 200)
+    assert_interrupted()  # while the study itself is run
+    _call(capsys, monkeypatch, "run", str(study))
+    assert_interrupted()  # while arms are asked
+    code, out, _ = falsify()
+    assert code == 0
+    assert "not asked yet" not in out
 
 
 def test_every_command_has_help_and_stands_in_the_docs() -> None:

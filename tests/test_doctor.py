@@ -12,7 +12,8 @@ import pytest
 from formatspan import cli
 from formatspan.backends import openai_chat
 from formatspan.checks.checkup import diagnose, of_addresses
-from formatspan.checks.doctor import Finding, Mark, Patient, is_fatal
+from formatspan.checks.doctor import Finding, Mark, Patient, examine, is_fatal
+from formatspan.checks.wording import plainly
 from formatspan.records import Failure, FailureKind
 from formatspan.session import run
 from formatspan.study import Study
@@ -108,6 +109,45 @@ def test_the_key_is_not_in_what_is_said(
     assert not is_fatal(diagnose(study))
 
 
+def test_what_cannot_be_reached_is_one_line(unused_tcp_port: int) -> None:
+    (found,) = diagnose(of_addresses(["openai:m"], f"http://127.0.0.1:{unused_tcp_port}/v1"))
+    assert found.about == "reachable"
+    assert found.found == (
+        "it cannot be reached: see base_url "
+        f"(no connection to 127.0.0.1:{unused_tcp_port}: Connection refused)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("HTTP 404: No model x.; type NotFoundError; code 404", "HTTP 404: No model x."),
+        ("HTTP 500: Internal error; code 500", "HTTP 500: Internal error"),
+        (
+            "HTTP 400: litellm.BadRequestError: OpenAIException - too long",
+            "HTTP 400: too long",
+        ),
+        ("ConnectionError: no route\nto host", "no route to host"),
+        ("no route; no route; code model_not_found", "no route; code model_not_found"),
+        ("Connection refused (os error 111)", "Connection refused"),
+        ("HTTP 429: Slow down; code 42", "HTTP 429: Slow down; code 42"),
+        ("KeyError", "KeyError"),
+        ("the type of error is unknown", "the type of error is unknown"),
+    ],
+)
+def test_messages_are_for_people(said: str, plain: str) -> None:
+    assert plainly(said) == plain
+
+
+async def test_a_backend_s_bug_is_a_finding() -> None:
+    def broken(_: object) -> None:
+        raise KeyError("choices")
+
+    entry = of_addresses(["openai:m"]).models[0]
+    (found,) = await examine(Patient(entry, _Constrains(broken)), None)
+    assert found.found == "a test request failed ('choices')"
+
+
 def test_an_unpinned_router_is_warned_of(
     endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +192,6 @@ class _Constrains:
     [('{"answer": "A"}', Mark.GOOD), ("It is sunny.", Mark.STOP), ('{"answer": 3}', Mark.STOP)],
 )
 async def test_a_format_that_is_ignored_without_a_word(text: str, mark: Mark) -> None:
-    from formatspan.checks.doctor import examine
     from formatspan.records import Generation
 
     study = Study.build(

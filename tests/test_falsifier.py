@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 import formatspan
 from formatspan.backends.scripted import CAPABILITIES
 from formatspan.errors import RunError, StudyError
-from formatspan.falsifier.asking import outlook
 from formatspan.falsifier.command import falsify
+from formatspan.falsifier.outlook import outlook
 from formatspan.falsifier.result import ARMS, Falsification
+from formatspan.runner import Progress
+from formatspan.spending.ledger import spent_so_far
 from formatspan.store import Store
 from formatspan.study import Study
 
@@ -116,6 +119,97 @@ def test_asking_again_asks_nothing_twice(tmp_path: Path) -> None:
     assert outlook(tmp_path / "r", ARMS, again=True).prices == ()
     assert falsify(tmp_path / "r", ask=True, again=True).to_json() == first.to_json()
     assert falsify(tmp_path / "r").to_json() == first.to_json()
+
+
+class Counting:
+    """A listener that keeps the latest total and count of each line of progress."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, tuple[int, int]] = {}
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def progress(self, model: str, progress: Progress) -> None:
+        self.seen[model] = (progress.total, progress.done)
+
+
+def test_progress_counts_what_was_announced(tmp_path: Path) -> None:
+    formatspan.run(study(COMPLIANCE, examples=20), out=tmp_path / "r")
+    prices = outlook(tmp_path / "r", ARMS, again=True).prices
+    heard = Counting()
+    falsify(tmp_path / "r", ask=True, again=True, listener=heard)
+    assert len(prices) == 3
+    assert heard.seen == {f"{p.model}, {p.arm}": (p.requests, p.requests) for p in prices}
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_arms_are_forecast_by_the_pace_of_the_run(
+    grouped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from formatspan.backends import scripted
+
+    monkeypatch.setattr(scripted, "CAPABILITIES", replace(CAPABILITIES, exclusive=grouped))
+    formatspan.run(study(COMPLIANCE, examples=20), out=tmp_path / "r")
+    began = datetime(2026, 11, 30, tzinfo=UTC)
+    with Store.create(tmp_path / "r" / "run.sqlite") as store, store.transaction():
+        # Four at a time, a second each: 300 replies in 75 s, whose latencies sum up to 300 s.
+        for row, (name,) in enumerate(
+            store.connection.execute("SELECT request_id FROM generations").fetchall()
+        ):
+            at = (began + timedelta(seconds=row // 4)).isoformat()
+            store.connection.execute(
+                "UPDATE generations SET started_at = ?, latency_s = 1 WHERE request_id = ?",
+                (at, name),
+            )
+    seconds = {p.arm: p.seconds for p in outlook(tmp_path / "r", ARMS).prices}
+    assert seconds["constrained"] == pytest.approx(300 / 4)
+    # 100 prompts with 4 options and 100 with 2: an engine scores those of a prompt together.
+    assert seconds["likelihood"] == pytest.approx((200 if grouped else 600) / 4)
+
+
+def test_a_budget_holds_for_the_arms_too(tmp_path: Path) -> None:
+    priced = {"model": "scripted:", "name": "script", "extra_body": COMPLIANCE}
+    priced["price"] = {"prompt": 1.0, "completion": 10.0}
+    done = formatspan.run(study(COMPLIANCE, examples=20, models=[priced]), out=tmp_path / "r")
+    heard, limit = Counting(), done.spent * 1.5
+    found = falsify(tmp_path / "r", arms=["likelihood"], ask=True, listener=heard, max_cost=limit)
+    assert any("left off" in line and "--max-cost" in line for line in heard.said)
+    assert 0 < heard.seen["script, likelihood"][1] < 600
+    with Store.read(tmp_path / "r" / "run.sqlite") as store:
+        spent = spent_so_far(store, {})["script"]
+    assert done.spent < spent <= limit
+    again = formatspan.run(
+        Study.from_file(tmp_path / "r" / "study.yaml"), out=tmp_path / "r", max_cost=limit
+    )
+    assert again.spent == pytest.approx(spent), "the run knows what its arms cost"
+    found = falsify(tmp_path / "r", arms=["likelihood"], ask=True, max_cost=100)
+    assert found.absent == {}
+
+
+def test_a_budget_wants_a_price(tmp_path: Path, unused_tcp_port: int) -> None:
+    formatspan.run(study(COMPLIANCE, examples=20), out=tmp_path / "r")
+    with pytest.raises(StudyError, match="expected US dollars above 0"):
+        falsify(tmp_path / "r", ask=True, max_cost=0)
+    with pytest.raises(StudyError, match=r"none\.yaml"):
+        falsify(tmp_path / "r", ask=True, price_file=tmp_path / "none.yaml")
+
+
+def test_a_price_file_says_what_arms_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As if the scripted model were behind an endpoint: what runs here is free.
+    monkeypatch.setattr("formatspan.spending.pricing.FREE_SCHEMES", frozenset())
+    formatspan.run(study(COMPLIANCE, examples=20), out=tmp_path / "r")
+    assert {p.dollars for p in outlook(tmp_path / "r", ARMS).prices} == {None}
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("prices: {'scripted:': {prompt: 1, completion: 10}}", encoding="utf-8")
+    seen = outlook(tmp_path / "r", ARMS, price_file=prices).prices
+    with Store.read(tmp_path / "r" / "run.sqlite") as store:
+        tokens = store.connection.execute(
+            "SELECT sum(prompt_tokens), sum(completion_tokens) FROM generations"
+        ).fetchone()
+    expected = (tokens[0] + 10 * tokens[1]) / 1e6
+    assert {p.arm: p.dollars for p in seen}["constrained"] == pytest.approx(expected)
 
 
 def test_the_run_itself_stays_what_it_was(tmp_path: Path) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from rich.console import Console
 
 import formatspan
 from conftest import data_folder
 from formatspan.backends.model_list import models_in
+from formatspan.billing.pace import pace_of
 from formatspan.errors import StudyError
+from formatspan.report.bill import print_plan
 from formatspan.session import run
 from formatspan.spending.price_lists import find_prices
 from formatspan.spending.pricing import ModelPrice, read_prices
@@ -107,7 +112,58 @@ def test_a_model_without_a_price_is_named(small_study: StudyOf, tmp_path: Path) 
     planned = _plan(small_study(models=[HTTP]), tmp_path / "r")
     assert planned.cost is None
     assert planned.unpriced == ("m",)
-    assert any("no price" in note for note in planned.notes)
+    (line,) = [x for x in _printed(planned) if x.startswith("cost")]
+    assert line == (
+        "cost: not known for m: state the model's 'price' in the study, or give --price-file"
+    )
+    priced = {**HTTP, "model": "openai:n", "name": "n", "price": PRICE}
+    both = _plan(small_study(models=[HTTP, priced]), tmp_path / "r")
+    (line,) = [x for x in _printed(both) if x.startswith("cost")]
+    assert line.startswith("cost: not known for m, $")
+    assert "for the others: state" in line
+
+
+def _printed(planned: formatspan.Plan) -> list[str]:
+    out = io.StringIO()
+    print_plan(planned, Console(file=out, width=200))
+    return out.getvalue().splitlines()
+
+
+def _at(second: float) -> str:
+    return (datetime(2026, 11, 30, tzinfo=UTC) + timedelta(seconds=second)).isoformat()
+
+
+def test_a_pace_leaves_pauses_out() -> None:
+    # Two in flight for 4 s, a short gap, then a session an hour later.
+    replies = [(0.0, 2.0), (0.0, 2.0), (2.0, 2.0), (9.0, 1.0), (3600.0, 5.0)]
+    assert pace_of((_at(start), took) for start, took in replies) == (5, 10.0 + 5.0)
+    assert pace_of([]) == (0, 0.0)
+
+
+def test_a_run_that_knows_its_pace_forecasts_by_it(small_study: StudyOf, tmp_path: Path) -> None:
+    out, model = tmp_path / "r", {"model": "scripted:", "name": "s", "concurrency": 100}
+    run(small_study(models=[model], examples=4), out=out)
+    with Store.create(out / "run.sqlite") as store, store.transaction():
+        # Twenty replies one after the other, 3 s each, whatever the concurrency says.
+        for row, (name,) in enumerate(
+            store.connection.execute("SELECT request_id FROM generations").fetchall()
+        ):
+            store.connection.execute(
+                "UPDATE generations SET started_at = ?, latency_s = 3 WHERE request_id = ?",
+                (_at(3.0 * row), name),
+            )
+    planned = _plan(small_study(models=[model], examples=10), out)
+    (bill,) = planned.models
+    assert bill.requests == 30
+    assert bill.pace == pytest.approx(1 / 3)
+    assert planned.seconds == pytest.approx(90)
+    (line,) = [x for x in _printed(planned) if x.startswith("time")]
+    assert line == "time: about 1 min 30 s: s at the pace that the run measured, 20 replies/min"
+    other = _plan(small_study(models=[model], examples=10), out, concurrency=3)
+    assert other.models[0].pace is None
+    assert other.seconds == pytest.approx(30 * 3 / 3)
+    (line,) = [x for x in _printed(other) if x.startswith("time")]
+    assert line.endswith("3 requests in flight to each model, 3 s a reply (measured)")
 
 
 def _file(tmp_path: Path, text: str) -> Path:

@@ -38,6 +38,23 @@ def test_the_rate_is_not_told_before_it_is_known() -> None:
     assert told.at(0.5, done=100, asked=100) == "m: 100 of 100 replies"
 
 
+def test_few_replies_are_no_rate() -> None:
+    told = Told()
+    told.at(0.0, done=1, asked=1)
+    assert told.at(50.0, done=3, asked=3) == "m: 3 of 100 replies"
+    assert told.at(55.0, done=10, asked=10) == "m: 10 of 100 replies"
+    assert told.at(110.0, done=12, asked=12) == (
+        "m: 12 of 100 replies, 6.0 replies/min, about 14 min 40 s left"
+    )
+
+
+def test_a_slow_model_has_a_rate_after_a_minute() -> None:
+    told = Told()
+    told.at(0.0, done=1, asked=1)
+    assert told.at(100.0, done=5, asked=5) == "m: 5 of 100 replies"
+    assert "3.0 replies/min" in told.at(120.0, done=7, asked=7)
+
+
 def test_a_run_that_fails_has_no_time_left() -> None:
     told = Told()
     told.at(0.0, done=0, asked=0, failed=1)

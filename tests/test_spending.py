@@ -23,10 +23,12 @@ from formatspan.records import (
     Sampling,
 )
 from formatspan.session import run
+from formatspan.spending.ledger import spent_so_far
 from formatspan.spending.pricing import FREE, ModelPrice
-from formatspan.spending.purse import Purse, most_tokens, spent_so_far
+from formatspan.spending.purse import Purse, most_tokens
 from formatspan.store import Store
 from formatspan.study import Study
+from loopback import Loopback
 
 StudyOf = Callable[..., Study]
 PRICE = ModelPrice(prompt=1.0, completion=10.0, source="study")
@@ -204,6 +206,19 @@ def test_replies_of_a_shared_cache_are_not_spent_again(
         assert shared.spent == pytest.approx(0)
     grown = run(small_study(models=[MODEL], examples=12), out=tmp_path / "b", cache=cache)
     assert 0 < grown.spent < paid.spent
+
+
+def test_looks_beforehand_count_in_every_session(small_study: StudyOf, tmp_path: Path) -> None:
+    each = (20 * 1.0 + 4 * 10.0) / 1e6  # what the endpoint counts, at the price below
+    with Loopback() as endpoint:
+        model: dict[str, Any] = {"model": "openai:m", "name": "m", "base_url": endpoint.base}
+        model |= {"price": {"prompt": 1.0, "completion": 10.0}}
+        for examples, looks in ((2, 1), (4, 2), (4, 2)):
+            study = small_study(models=[model], examples=examples)
+            done = run(study, out=tmp_path / "r")
+            asked = len(endpoint.asked("/chat/completions"))
+            assert asked == done.done + looks
+            assert done.spent == pytest.approx(asked * each)
 
 
 def test_progress_says_what_was_spent(

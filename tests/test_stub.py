@@ -72,6 +72,18 @@ async def test_no_connection_is_left_open_after_faults() -> None:
     assert asyncio.all_tasks() == before
 
 
+async def test_a_stalled_reply_comes_to_an_end() -> None:
+    settings = Settings(faults=1, kinds=("stall",), hang_s=0.01)
+    async with serving(settings) as served:
+        spec = ModelSpec("m", "openai:m", base_url=served.url)
+        backend = OpenAIChat(spec, served.url, None, sleep=no_sleep)
+        try:
+            made = await asyncio.wait_for(backend.generate(REQUEST), 60)
+        finally:
+            await backend.aclose()
+    assert isinstance(made, Generation), made
+
+
 async def test_what_a_request_meets_is_fixed_by_seed_and_content() -> None:
     async def met(seed: int) -> list[int]:
         found = []

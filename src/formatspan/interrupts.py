@@ -8,7 +8,7 @@ from typing import NoReturn
 
 CODE = 130
 """Exit code, as a shell gives it to what SIGINT ended."""
-RESUMING = ("run",)
+RESUMING = ("run", "falsify")
 """Commands that go on where they stopped."""
 
 

@@ -25,6 +25,10 @@ LINE_EVERY_S = 5.0
 """Seconds between lines where there is no terminal."""
 SETTLED_S = 2.0
 """Seconds that a rate is measured over before it is told; the first replies come in a burst."""
+TOLD_FROM = 10
+"""Replies in that time before it is told: fewer say little of those to come."""
+SLOW_S, SLOW_FROM = 60.0, 5
+"""Seconds after which fewer will do."""
 
 
 @dataclass
@@ -39,14 +43,15 @@ class _Pace:
     def rate(self, progress: Progress) -> float | None:
         """Replies a second, or None while that is not known."""
         seconds, replies = self.now - self.began, progress.asked - self.asked
-        return replies / seconds if seconds >= SETTLED_S and replies else None
+        enough = replies >= (SLOW_FROM if seconds >= SLOW_S else TOLD_FROM)
+        return replies / seconds if seconds >= SETTLED_S and enough else None
 
     def words(self, progress: Progress) -> str:
         """Failures, rate and time left, as far as they are known."""
         rate, left = self.rate(progress), progress.total - progress.done
         parts = [f"{count(progress.failed)} failed"] if progress.failed else []
         if rate is not None:
-            parts.append(f"{rate:.1f} replies/s")
+            parts.append(f"{rate:.1f} replies/s" if rate >= 1 else f"{rate * 60:.1f} replies/min")
             parts += [f"about {duration(left / rate)} left"] if left else []
         parts += [f"{dollars(progress.spent)} spent"] if progress.spent else []
         return ", ".join(parts)

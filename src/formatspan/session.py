@@ -25,9 +25,10 @@ from formatspan.growth import merge, refuse_other
 from formatspan.paths import readable_folder
 from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
 from formatspan.runner import Lane, Runner
+from formatspan.spending.ledger import checks_noted, purse_for, take_shared
 from formatspan.spending.price_lists import find_prices
 from formatspan.spending.pricing import ModelPrice
-from formatspan.spending.purse import check_priced, purse_for, take_shared
+from formatspan.spending.purse import check_priced
 from formatspan.store import Store, check_cache, check_store
 from formatspan.study import Study
 from formatspan.tasks.task import TaskData
@@ -229,7 +230,8 @@ class _Session:
             return
         if self.check:
             asked = {name: lane.backend for name, lane in lanes.items()}
-            self.refused = await glances(study, asked, self.listener.say, loop.purse)
+            with checks_noted(self.store, loop.purse):
+                self.refused = await glances(study, asked, self.listener.say, loop.purse)
         await loop.run({n: lane for n, lane in lanes.items() if n not in self.refused})
 
     def _result(self, runner: Runner | Batcher, shared: int, seconds: float) -> Run:

@@ -23,6 +23,9 @@ TOKEN_KEY = "formatspan"
 """Key of a batch's metadata by which a client that was killed finds it again."""
 ATTEMPTS = 5
 """Times that the endpoint is asked before its silence is taken for an answer."""
+NO_ROUTE = frozenset({404, 405, 501})
+"""Statuses of an endpoint that knows no files or batches at all."""
+NO_BATCHES = "this endpoint has no Batch API: leave --batch out to ask one by one"
 PAGES = 20
 """Pages of the list of batches that are searched."""
 
@@ -109,6 +112,8 @@ class BatchApi:
                 reply = await self._endpoint.ask("POST", "/batches", body=body)
                 if reply.ok:
                     return _state(reply.json())
+                if reply.status in NO_ROUTE:
+                    raise BatchRefused(_without_batches(reply))
                 if not _heals(reply.status):
                     raise BatchRefused(reply.said)
             except Unreachable:
@@ -163,6 +168,8 @@ class BatchApi:
                 said = reply.said
                 if reply.ok:
                     return reply
+                if reply.status in NO_ROUTE and path.partition("?")[0] in ("/files", "/batches"):
+                    raise BatchRefused(_without_batches(reply))
                 if not _heals(reply.status):
                     break
             except Unreachable as error:
@@ -201,6 +208,10 @@ def _answered(row: Mapping[str, Any]) -> Answered:
 
 def _heals(status: int) -> bool:
     return status in (408, 409, 425, 429) or status >= 500
+
+
+def _without_batches(reply: RawReply) -> str:
+    return f"{NO_BATCHES} (HTTP {reply.status})"
 
 
 def _state(data: object) -> BatchState:

@@ -3,16 +3,22 @@
 The limit doubles while that pays, then is left alone and tried again now and then; a 429 or 503
 halves it and makes it grow step by step (additive increase, multiplicative decrease, as TCP
 does). A wait that the endpoint asks for holds everybody back, not only who was told: the gates
-of all models behind one endpoint and key are siblings.
+of all models behind one endpoint and key are siblings. Refusals that come whatever the load
+(`formatspan.backends.chat_strays`) do neither. A reply that is long overdue gives up its place: it
+hangs somewhere, which is no load.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 from weakref import WeakSet, WeakValueDictionary
+
+from formatspan.backends.chat_strays import Strays
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
@@ -30,6 +36,24 @@ STRIKE_S = 1.0
 """Half the first window of the pause after a 429 that names no time; it doubles with each in a
 row."""
 STRIKE_CAP_S = 30.0
+OVERDUE_TIMES = 8.0
+"""Times the usual latency after which a reply is overdue."""
+OVERDUE_S = 2.0
+"""Seconds before which none is."""
+SMOOTHING = 1 / 32
+"""Weight of the latest reply in the usual latency."""
+
+
+class Ticket(NamedTuple):
+    """What a request was let through with."""
+
+    number: int
+    at: float
+    """When, by the gate's clock."""
+    epoch: int
+    """Refusals of one epoch count once."""
+    low: bool
+    """It was sent at a limit so low that load would not explain a refusal."""
 
 
 class Gate:
@@ -49,17 +73,26 @@ class Gate:
         self.closed = False
         """Nothing is let through any more."""
         self.in_flight = 0
+        """Those that are overdue included."""
+        self.spares_others = False
+        """The latest refusal holds back only the request that met it."""
         self._most, self._clock, self._sleep = most, clock, sleep
         self._rng = rng or random.Random()
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._holding: dict[int, Ticket] = {}
+        """Requests that hold a place, the oldest first."""
+        self._watching: asyncio.Task[None] | None = None
+        self._numbers = itertools.count()
+        self._usual_s: float | None = None
         self._until = -1.0
         self._epoch = self._strikes = 0
+        self._strays = Strays()
         self._doubling = True
         self._before = self._rate = 0.0
         self._skip = self._done = self._rounds_held = 0
         self._began = clock()
 
-    async def enter(self, sat_out: float = -1.0) -> int | None:
+    async def enter(self, sat_out: float = -1.0) -> Ticket | None:
         """Wait for leave to send; None if there will be none.
 
         Args:
@@ -75,11 +108,12 @@ class Gate:
                 await self._sleep(left)
                 sat_out = until
                 continue
-            if self.in_flight < int(self.limit):
-                self.in_flight += 1
-                return self._epoch
+            if self._free() > 0:
+                return self._let_through()
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
+            if self._watching is None:
+                self._watching = asyncio.create_task(self._watch())
             try:
                 await waiter
             except asyncio.CancelledError:
@@ -88,7 +122,15 @@ class Gate:
                 raise
         return None
 
-    def leave(self, ticket: int, *, good: bool = False, busy: bool = False) -> None:
+    def _let_through(self) -> Ticket:
+        self.in_flight += 1
+        low = self._strays.is_low(self.limit)
+        ticket = Ticket(next(self._numbers), self._clock(), self._epoch, low)
+        self._holding[ticket.number] = ticket
+        self._strays.sent(low=low)
+        return ticket
+
+    def leave(self, ticket: Ticket, *, good: bool = False, busy: bool = False) -> None:
         """A request is over.
 
         Args:
@@ -97,16 +139,26 @@ class Gate:
             busy: The endpoint was overloaded, or limits the rate.
         """
         self.in_flight -= 1
+        self._holding.pop(ticket.number, None)
         if busy:
-            self._shrink(ticket)
+            self._refuse(ticket)
         elif good:
             self._strikes = 0
+            self._strays.answered()
+            self._took(self._clock() - ticket.at)
             self._count()
         self._wake()
 
     def pause(self, seconds: float) -> float:
-        """Let nobody through for a while; never shortens a pause. Returns when it ends."""
-        self._until = max(self._until, self._clock() + seconds)
+        """Let nobody through for a while; never shortens a pause. Returns when it ends.
+
+        After a stray refusal only the request that met it waits.
+        """
+        until = self._clock() + seconds
+        if self.spares_others:
+            self.spares_others = False
+            return until
+        self._until = max(self._until, until)
         return self._until
 
     def strike_s(self) -> float:
@@ -122,18 +174,54 @@ class Gate:
             if not waiter.done():
                 waiter.set_result(None)
 
+    def _free(self) -> int:
+        """Places that are free; overdue requests still count for the hard limit."""
+        return min(int(self.limit) - len(self._holding), self._most - self.in_flight)
+
+    def _took(self, seconds: float) -> None:
+        usual = seconds if self._usual_s is None else self._usual_s
+        self._usual_s = usual + SMOOTHING * (seconds - usual)
+
+    async def _watch(self) -> None:
+        """Take their places from overdue requests, as long as anybody waits for one."""
+        while self._waiting and not self.closed:
+            left = OVERDUE_S
+            if self._usual_s is not None and self._holding:
+                oldest = next(iter(self._holding.values()))
+                overdue = max(OVERDUE_S, OVERDUE_TIMES * self._usual_s)
+                left = oldest.at + overdue - self._clock()
+            if left > 0:
+                await self._sleep(left)
+                continue
+            del self._holding[oldest.number]
+            self._wake()
+        self._watching = None
+
     def _wake(self) -> None:
-        free = int(self.limit) - self.in_flight
+        free = self._free()
         while free > 0 and self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
                 free -= 1
 
-    def _shrink(self, ticket: int) -> None:
+    def _refuse(self, ticket: Ticket) -> None:
         # Of all that were in flight together, one refusal counts.
-        if ticket != self._epoch:
-            return
+        fresh, knew = ticket.epoch == self._epoch, self._strays.share > 0
+        stray = self._strays.is_stray(self.limit, low=ticket.low, fresh=fresh)
+        self.spares_others = stray
+        if stray and not knew:
+            self._grow_again()
+        elif fresh and not stray:
+            self._shrink()
+
+    def _grow_again(self) -> None:
+        """The limit was lowered for nothing."""
+        self.limit = max(self.limit, self._strays.low)
+        self._doubling, self._rate, self._rounds_held = True, 0.0, 0
+        self._next_round()
+
+    def _shrink(self) -> None:
         self._epoch += 1
         self._strikes += 1
         self._doubling = False
@@ -191,7 +279,10 @@ class Siblings:
         self.gates: WeakSet[Gate] = WeakSet()
 
     def pause(self, seconds: float) -> None:
-        """Let nobody through for a while."""
+        """Let nobody through for a while, unless it was a stray refusal that asks for it."""
+        # Whose refusal it is leaves and pauses in one go: no other gate is between the two.
+        if any(gate.spares_others for gate in self.gates):
+            return
         for gate in self.gates:
             gate.pause(seconds)
 

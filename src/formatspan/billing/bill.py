@@ -53,7 +53,11 @@ class ModelBill:
     in_flight: int
     latency_s: float
     latency_measured: bool
+    pace: float | None
+    """Replies a second that the run has measured; None where it has not, or another concurrency
+    is asked about."""
     seconds: float
+    """By the pace where there is one, else requests in flight over latency."""
     pinned: bool
     """Whether one provider answers; False behind a router that may choose."""
     wrappers: tuple[WrapperBill, ...]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from formatspan.backends.base import Backend, Capabilities
 from formatspan.backends.table import open_backend
 from formatspan.billing.bill import ModelBill, Plan, Power, WrapperBill
+from formatspan.billing.pace import Pace, measured_pace
 from formatspan.billing.tally import TYPICAL, Count, Place, Tally, answered_places
 from formatspan.billing.tokens import Stored, TokenCount, added, stored_replies
 from formatspan.errors import BackendError, DataError, StudyError
@@ -88,11 +89,13 @@ class _Before(NamedTuple):
     answered: frozenset[Place]
     budgets: dict[tuple[str, str, str], int]
     stored: dict[tuple[str, str], Stored]
+    paces: dict[str, Pace]
+    """By label; models whose pace is not known are left out."""
 
     @classmethod
     def of(cls, folder: RunFolder, study: Study) -> _Before:
         if not folder.store.is_file():
-            return cls(study, frozenset(), {}, {})
+            return cls(study, frozenset(), {}, {}, {})
         with Store.read(folder.store) as store:
             known = store.meta("study")
             merged = merge(Study.stored(known, folder.path), study) if known else study
@@ -100,7 +103,10 @@ class _Before(NamedTuple):
             named = {m.name for m in study.models}
             asked = tuple(m for m in merged.models if m.name in named)
             whole = merged.model_copy(update={"models": asked})
-            return cls(whole, answered_places(store), store.budgets(), stored_replies(store))
+            found = {name: measured_pace(store, name) for name in named}
+            paces = {name: pace for name, pace in found.items() if pace is not None}
+            stored = stored_replies(store)
+            return cls(whole, answered_places(store), store.budgets(), stored, paces)
 
     def replies(self, model: str) -> Stored:
         """All replies of one model."""
@@ -187,6 +193,8 @@ class _Planner:
         charged = price.scaled(BATCH_DISCOUNT) if price and self.options.batch else price
         in_flight = self._in_flight(entry)
         latency = before.latency_s / before.timed if before.timed else ASSUMED_LATENCY_S
+        # A pace holds for the concurrency that it was measured at.
+        pace = self.before.paces.get(entry.name) if self.options.concurrency is None else None
         return ModelBill(
             model=entry.name,
             points=tally.points,
@@ -206,7 +214,8 @@ class _Planner:
             in_flight=in_flight,
             latency_s=latency,
             latency_measured=before.timed > 0,
-            seconds=requests * latency / in_flight,
+            pace=pace.replies / pace.seconds if pace else None,
+            seconds=pace.time_for(requests) if pace else requests * latency / in_flight,
             pinned=is_pinned(entry.spec().scheme, entry.body.get(PROVIDER)),
             wrappers=wrappers,
         )
@@ -235,9 +244,6 @@ class _Planner:
             self._note("prompt tokens are estimated from characters, to a fifth or so")
         if any(b.price and b.price.shipped for b in asked):
             self._note("shipped list prices are dated and change often: --price-file, or a key")
-        unpriced = [b.model for b in asked if b.price is None]
-        if unpriced:
-            self._note(f"{', '.join(unpriced)}: no price: 'price' in the study, or --price-file")
         unpinned = [b.model for b in bills if not b.pinned]
         if unpinned:
             self._note(f"{', '.join(unpinned)}: {UNPINNED}")

@@ -34,7 +34,8 @@ async def _one(entry: ModelEntry, study: Study | None) -> list[Finding]:
     try:
         backend = open_backend(entry.spec())
     except BackendError as error:
-        return [Finding(entry.name, "usable", Mark.STOP, str(error))]
+        said = str(error).removeprefix(f"model {entry.name!r}: ")
+        return [Finding(entry.name, "usable", Mark.STOP, said)]
     try:
         if entry.spec().scheme in FREE_SCHEMES:
             return [Finding(entry.name, "usable", Mark.GOOD, "it runs on this machine")]

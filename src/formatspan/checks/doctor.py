@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from formatspan.backends.base import Backend, ModelSpec
+from formatspan.checks.wording import plainly
 from formatspan.grid import identified
 from formatspan.records import (
     Constraint,
@@ -111,7 +112,7 @@ async def glance(patient: Patient, purse: Purse) -> list[Finding]:
     if not purse.fits(most):
         return []
     purse.hold(request.id, most)
-    outcome = await patient.backend.generate(request)
+    outcome = await _asked(patient, request)
     purse.settle(patient.label, request, outcome)
     if isinstance(outcome, Failure):
         refused = _refused(patient, outcome)
@@ -127,11 +128,13 @@ async def examine(patient: Patient, listed: Mapping[str, object] | str | None) -
         patient: The model.
         listed: The endpoint's models by name, or why it gave no list; None where it has none.
     """
-    first = await patient.backend.generate(_request(patient, DICE))
+    first = await _asked(patient, _request(patient, DICE))
     if isinstance(first, Failure):
-        return [*_listing(patient, listed), _refused(patient, first)]
-    second = await patient.backend.generate(_request(patient, DICE))
-    other = await patient.backend.generate(_request(patient, DICE, seed=1))
+        # That there is no list either says nothing new.
+        known = None if isinstance(listed, str) else listed
+        return [*_listing(patient, known), _refused(patient, first)]
+    second = await _asked(patient, _request(patient, DICE))
+    other = await _asked(patient, _request(patient, DICE, seed=1))
     key = "the key is taken" if _has_key(patient) else "it asks for no key"
     return [
         Finding(patient.label, "reachable", Mark.GOOD, "it answers"),
@@ -173,6 +176,13 @@ def _request(
     )
 
 
+async def _asked(patient: Patient, request: Request) -> Generation | Failure:
+    try:
+        return await patient.backend.generate(request)
+    except Exception as error:  # a backend's bug is a finding, as it is a failure in a run
+        return Failure(request.id, FailureKind.INTERNAL, str(error) or "no word from the backend")
+
+
 def _has_key(patient: Patient) -> bool:
     return patient.backend.describe().get("key", "none") != "none"
 
@@ -200,14 +210,14 @@ def _refused(patient: Patient, failure: Failure) -> Finding:
     about, mark, meaning = _REFUSALS.get(failure.kind, default)
     if failure.fatal:
         mark = Mark.STOP
-    return Finding(patient.label, about, mark, f"{meaning} ({failure.message})")
+    return Finding(patient.label, about, mark, f"{meaning} ({plainly(failure.message)})")
 
 
 def _listing(patient: Patient, listed: Mapping[str, object] | str | None) -> Iterator[Finding]:
     if listed is None:
         return
     if isinstance(listed, str):
-        text = f"the endpoint gives no list of models ({listed})"
+        text = f"the endpoint gives no list of models ({plainly(listed)})"
         yield Finding(patient.label, "model", Mark.WARN, text)
     elif patient.spec.target in listed:
         yield Finding(patient.label, "model", Mark.GOOD, "it is in the endpoint's list")
@@ -253,10 +263,10 @@ async def _format(patient: Patient) -> Finding:
         return found(mark, "not asked for: this backend cannot constrain decoding here")
     held = Constraint("json_schema", SCHEMA)
     request = _request(patient, OBJECT, temperature=0.0, constraint=held)
-    reply = await patient.backend.generate(request)
+    reply = await _asked(patient, request)
     bad = Mark.STOP if patient.constrained else Mark.WARN
     if isinstance(reply, Failure):
-        return found(bad, f"refused: no constrained decoding ({reply.message})")
+        return found(bad, f"refused: no constrained decoding ({plainly(reply.message)})")
     if reply.adaptations:
         return found(bad, f"dropped on refusal ({'; '.join(reply.adaptations)})")
     if _fits(reply.text):

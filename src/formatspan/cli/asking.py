@@ -16,6 +16,7 @@ from formatspan.cli.options import (
     Data,
     Examples,
     Level,
+    MaxCost,
     MaxTokens,
     Models,
     Preset,
@@ -28,8 +29,10 @@ from formatspan.cli.options import (
     Wrappers,
     at_endpoint,
     lists,
+    real,
     study_of,
     values,
+    whole,
 )
 from formatspan.cli.output import (
     new_console,
@@ -60,9 +63,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     cache: Annotated[Path | None, typer.Option(help="File that shares replies.")] = None,
     fresh: Annotated[bool, typer.Option(help="Set an earlier run aside, start anew.")] = False,
-    max_cost: Annotated[
-        float | None, typer.Option(help="US dollars that the run may cost, then it stops.")
-    ] = None,
+    max_cost: MaxCost = None,
     price_file: PriceFile = None,
     check: Annotated[
         bool, typer.Option(help="Look at every endpoint with one tiny request first.")
@@ -122,10 +123,18 @@ def plan(
     ] = None,
     price_file: PriceFile = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Requests in flight to each model.")
+        int | None,
+        typer.Option(
+            parser=whole("--concurrency", 1), metavar="N", help="Requests in flight to each model."
+        ),
     ] = None,
     batch: Annotated[bool, typer.Option("--batch", help="Price the requests as batches.")] = False,
-    fsi: Annotated[float, typer.Option(help="Points whose need of examples is told.")] = 5.0,
+    fsi: Annotated[
+        float,
+        typer.Option(
+            parser=real("--fsi"), metavar="POINTS", help="Points whose need of examples is told."
+        ),
+    ] = 5.0,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no endpoint for its price list.")
     ] = False,
@@ -208,9 +217,12 @@ def falsify(
     ] = False,
     data: Data = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder, for a study file.")] = None,
+    max_cost: MaxCost = None,
+    price_file: PriceFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell whether the span survives a kinder reader, a constrained decoder, no parsing at all."""
+    from formatspan.falsifier.asking import Money
     from formatspan.falsifier.command import falsify as falsify_run
     from formatspan.falsifier.command import run_of
     from formatspan.progress import Shown
@@ -219,9 +231,16 @@ def falsify(
     chosen = lists(arms=arms).get("arms")
     with Shown(new_console(stderr=True)) as shown:
         consent = Consent(shown, yes=yes)
-        folder = run_of(run, out, consent, data, shown)
+        folder = run_of(run, out, consent, data, shown, Money(max_cost, price_file))
         found = falsify_run(
-            folder, arms=chosen, ask=consent, again=repair, data_dir=data, listener=shown
+            folder,
+            arms=chosen,
+            ask=consent,
+            again=repair,
+            data_dir=data,
+            listener=shown,
+            max_cost=max_cost,
+            price_file=price_file,
         )
     if as_json:
         sys.stdout.write(found.to_json() + "\n")

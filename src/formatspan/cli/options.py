@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,41 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9_.-]*:|openrouter/|local/|openai/)")
 """How a model's address begins."""
+
+
+def count(option: str, text: str) -> int:
+    """A count given as text; one line for anything else."""
+    return whole(option)(text)
+
+
+def real(option: str, least: float = -math.inf) -> Callable[[object], float]:
+    """What reads a number given as text, ``least`` or more; one line for anything else."""
+
+    def read(text: object) -> float:
+        try:
+            value = float(str(text))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value < least:
+            bound = "" if least == -math.inf else f" from {least:g} on"
+            raise StudyError(f"{option}: expected a number{bound}, got {str(text)!r}")
+        return value
+
+    return read
+
+
+def whole(option: str, least: int = 0) -> Callable[[object], int]:
+    """What reads a whole number given as text, ``least`` or more; one line for anything else."""
+
+    def read(text: object) -> int:
+        shown = str(text)
+        digits = shown.isascii() and shown.isdigit() and len(shown) <= 18
+        if not digits or int(shown) < least:
+            raise StudyError(f"{option}: expected a whole number from {least} on, got {shown!r}")
+        return int(shown)
+
+    return read
+
 
 StudyPath = Annotated[
     Path | None,
@@ -61,6 +97,14 @@ RunOrTable = Annotated[
 ]
 PriceFile = Annotated[
     Path | None, typer.Option(help="YAML with prices in US dollars per million tokens.")
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        parser=real("--max-cost"),
+        metavar="USD",
+        help="US dollars that the run may cost in all; it stops before it could exceed them.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -133,13 +177,6 @@ def values(**options: str | None) -> dict[str, Any]:
         for key, text in options.items()
         if text is not None
     }
-
-
-def count(option: str, text: str) -> int:
-    """A count given as text; one line for anything else."""
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise StudyError(f"{option}: expected a whole number from 0 on, got {text!r}")
-    return int(text)
 
 
 def model_pairs(texts: list[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from formatspan.cli.options import AsJson, Level, RunOrTable, count, model_pairs
+from formatspan.cli.options import AsJson, Level, RunOrTable, count, model_pairs, real
 from formatspan.cli.output import new_console, print_all_levels, print_bill, print_found
 from formatspan.counting import counted
 from formatspan.errors import StudyError
@@ -96,7 +96,7 @@ def compare(
         float | None,
         typer.Option(
             metavar="POINTS",
-            min=0,
+            parser=real("--fail-if-worse", 0),
             help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise, or a "
             "model of A is missing in B.",
         ),

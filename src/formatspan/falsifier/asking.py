@@ -1,172 +1,41 @@
-"""What the arms that are missing would cost, and asking for them."""
+"""Asks for the arms that are missing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from formatspan.asking import Listener, ask, width
 from formatspan.backends.base import Backend, Lesson
-from formatspan.backends.table import open_backend
-from formatspan.contracts import answers
-from formatspan.errors import BackendError, RunError
+from formatspan.errors import RunError
 from formatspan.falsifier import likelihood, repair
-from formatspan.falsifier.queue import Further, Queue, What, scored_options
+from formatspan.falsifier.outlook import Able, Price, able_models
+from formatspan.falsifier.queue import Further, Queue, What
 from formatspan.folder import RunFolder
-from formatspan.grid import OpenModel, unheld
-from formatspan.planning import described
+from formatspan.grid import OpenModel
 from formatspan.records import Request
 from formatspan.runner import Job, Lane, Progress, Runner
 from formatspan.session import run
+from formatspan.spending.ledger import purse_for
+from formatspan.spending.price_lists import find_prices
+from formatspan.spending.pricing import ModelPrice
+from formatspan.spending.purse import check_priced
 from formatspan.store import Pending, Store
-from formatspan.study import ModelEntry, Study
+from formatspan.study import Study
 from formatspan.table import Asked, asked_of, study_of
 
-WINDOW_S = 10
-CANNOT_CONSTRAIN = "no model of this run can be constrained"
-CANNOT_SCORE = "no model of this run scores a given reply"
+
+class Money(NamedTuple):
+    """What a run may cost in all, its arms included."""
+
+    max_cost: float | None = None
+    """US dollars; None sets no limit."""
+    price_file: Path | str | None = None
 
 
-class Price(NamedTuple):
-    """What one arm of one model asks for."""
-
-    arm: str
-    model: str
-    requests: int
-    seconds: float | None
-    """By the pace of the model's replies so far; None without any."""
-    dollars: float | None
-    """By the mean cost of its replies so far; None where that is unknown."""
-
-
-class Outlook(NamedTuple):
-    """What could be asked, and why other arms cannot."""
-
-    prices: tuple[Price, ...]
-    absent: Mapping[str, str]
-    """Arms that no model of the run can give, and why."""
-
-
-class Able(NamedTuple):
-    """A model that is ready to be asked."""
-
-    entry: ModelEntry
-    backend: Backend
-    open: OpenModel
-
-
-def outlook(path: Path, arms: Sequence[str], *, again: bool = False) -> Outlook:
-    """What the arms that are missing would cost; opens the models, asks nothing.
-
-    Args:
-        path: A run's folder.
-        arms: Arms that are wanted.
-        again: Whether questions with unreadable replies are asked again.
-
-    Raises:
-        RunError: The folder is not a run.
-    """
-    with Store.read(RunFolder(path).store) as store:
-        study = study_of(store)
-        models, faults = able_models(study)
-        prices = [*_rest(store), *_prices(store, study, models, arms, again)]
-    absent = {}
-    why = f" ({'; '.join(faults.values())})" if faults else ""
-    if "constrained" in arms and not any(m.open.constraints for m in models):
-        absent["constrained"] = CANNOT_CONSTRAIN + why
-    if not any(m.backend.capabilities.likelihood for m in models):
-        both = (a for a in arms if a.startswith("likelihood"))
-        absent |= dict.fromkeys(both, CANNOT_SCORE + why)
-    return Outlook(tuple(p for p in prices if p.requests), absent)
-
-
-def whole_run(study: Study) -> list[Price]:
-    """What a study that was never run asks at most, by model."""
-    each = len(study.tasks) * len(study.wrappers) * len(study.decoding) * study.examples
-    return [Price("the run itself", m.name, each * study.seeds, None, None) for m in study.models]
-
-
-def able_models(study: Study) -> tuple[list[Able], dict[str, str]]:
-    """The models of a study that can be opened now, and why others cannot."""
-    models, faults = [], {}
-    for entry in study.models:
-        try:
-            backend = open_backend(entry.spec())
-        except BackendError as error:
-            faults[entry.name] = str(error)
-            continue
-        models.append(Able(entry, backend, described(study, entry, backend)))
-    return models, faults
-
-
-def _rest(store: Store) -> Iterator[Price]:
-    """What the run itself still lacks."""
-    for model, counts in store.counts().items():
-        yield Price("the run itself", model, counts.points - counts.done, None, None)
-
-
-def _prices(
-    store: Store, study: Study, models: Sequence[Able], arms: Sequence[str], again: bool
-) -> Iterator[Price]:
-    counters: list[tuple[str, Callable[[Store, Study, Able], int]]] = []
-    if "constrained" in arms:
-        counters.append(("constrained", _constrained))
-    if any(arm.startswith("likelihood") for arm in arms):
-        counters.append(("likelihood", _likelihoods))
-    if again:
-        counters.append(("ask again", _agains))
-    for arm, count in counters:
-        for model in models:
-            yield _priced(store, arm, model, count(store, study, model))
-
-
-def _priced(store: Store, arm: str, model: Able, requests: int) -> Price:
-    # Windows of ten seconds in which anything was asked: pauses of the run do not count.
-    replies, windows, cost = store.connection.execute(
-        "SELECT count(*), count(DISTINCT substr(g.started_at, 1, 18)), avg(g.cost) FROM points p "
-        "JOIN generations g USING (request_id) WHERE p.model = ? AND p.copy_of IS NULL",
-        (model.entry.name,),
-    ).fetchone()
-    seconds = requests * windows * WINDOW_S / replies if replies else None
-    return Price(
-        arm, model.entry.name, requests, seconds, None if cost is None else requests * cost
-    )
-
-
-def _constrained(store: Store, study: Study, model: Able) -> int:
-    if not model.open.constraints:
-        return 0
-    extended = study.model_copy(update={"decoding": ("free", "constrained")})
-    left = set(unheld(extended, list(store.answers().values()), model.open))
-    rows = store.connection.execute(
-        "SELECT mode, wrapper, count(*) FROM points WHERE model = ? AND copy_of IS NULL "
-        "GROUP BY mode, wrapper",
-        (model.entry.name,),
-    ).fetchall()
-    if any(mode == "constrained" for mode, _, _ in rows):
-        return 0  # planned already: what is missing is the run's own rest
-    return sum(number for _, wrapper, number in rows if wrapper not in left)
-
-
-def _likelihoods(store: Store, study: Study, model: Able) -> int:
-    if not model.backend.capabilities.likelihood:
-        return 0
-    look_up = asked_of(store, study)
-    rows = store.connection.execute(
-        "SELECT task, example_id, wrapper FROM points WHERE model = ? AND mode = 'free' "
-        "AND seed = 0",
-        (model.entry.name,),
-    )
-    spaces = (look_up(*row).space for row in rows)
-    options = sum(len(answers(space)) for space in spaces if space.kind in likelihood.KINDS)
-    return options - sum(s.model == model.entry.name for s in scored_options(store))
-
-
-def _agains(store: Store, study: Study, model: Able) -> int:
-    queued = repair.planned(store, study, {model.entry.name: model.open})
-    return sum(store.generation(further.request_id) is None for further in queued)
+NO_LIMIT = Money()
 
 
 def ask_for(
@@ -174,6 +43,7 @@ def ask_for(
     prices: Sequence[Price],
     listener: Listener,
     data_dir: Path | None = None,
+    money: Money = NO_LIMIT,
 ) -> bool:
     """Ask for what `outlook` priced; returns False if that was interrupted.
 
@@ -182,15 +52,24 @@ def ask_for(
         StorageError: The disk is full or unwritable; what was committed stays.
     """
     folder = RunFolder(path)
+    known = _known_prices(folder, {price.model for price in prices}, money, listener)
     named = {price.arm: [p.model for p in prices if p.arm == price.arm] for price in prices}
     for arm, models in named.items():
         listener.say(f"{arm}: asking {', '.join(models)}")
         phase = Phase(listener, arm)
         if arm in ("constrained", "the run itself"):
-            done = run(_grown(folder, arm, models), out=path, data_dir=data_dir, listener=phase)
+            done = run(
+                _grown(folder, arm, models),
+                out=path,
+                data_dir=data_dir,
+                listener=phase,
+                max_cost=money.max_cost,
+                price_file=money.price_file,
+            )
             stopped, interrupted = done.stopped, done.interrupted
         else:
-            stopped, interrupted = _ask_further(folder, arm, models, phase)
+            further = _Further(arm, models, known, money.max_cost)
+            stopped, interrupted = _ask_further(folder, further, phase)
         for model, reason in stopped.items():
             listener.say(f"{arm}: {model} was left off: {reason}")
         if interrupted:
@@ -200,7 +79,10 @@ def ask_for(
 
 @dataclass(frozen=True)
 class Phase:
-    """A listener that hears of each arm by itself: paces and bars do not run together."""
+    """A listener that hears of each arm by itself: paces and bars do not run together.
+
+    Replies that were there before the arm are in neither of its counts.
+    """
 
     listener: Listener
     arm: str
@@ -211,7 +93,28 @@ class Phase:
 
     def progress(self, model: str, progress: Progress) -> None:
         """A model's queue moved on."""
-        self.listener.progress(f"{model}, {self.arm}", progress)
+        before = progress.done - progress.asked
+        own = replace(progress, total=progress.total - before, done=progress.asked)
+        self.listener.progress(f"{model}, {self.arm}", own)
+
+
+def _known_prices(
+    folder: RunFolder, names: set[str], money: Money, listener: Listener
+) -> Mapping[str, ModelPrice]:
+    """Prices of the models that are asked.
+
+    Raises:
+        StudyError: There is a limit, and a model without a price; or the price file is wrong.
+    """
+    with Store.read(folder.store) as store:
+        study = study_of(store)
+    chosen = tuple(entry for entry in study.models if entry.name in names)
+    asked = study.model_copy(update={"models": chosen})
+    found = find_prices(asked, money.price_file, online=money.max_cost is not None)
+    for note in found.failed:
+        listener.say(note)
+    check_priced(asked, money.max_cost, found.prices)
+    return found.prices
 
 
 def _grown(folder: RunFolder, arm: str, models: Sequence[str]) -> Study:
@@ -225,19 +128,29 @@ def _grown(folder: RunFolder, arm: str, models: Sequence[str]) -> Study:
     return study.model_copy(update={"models": chosen, "decoding": modes})
 
 
+class _Further(NamedTuple):
+    """An arm of requests beside the grid, and what it may cost."""
+
+    arm: str
+    models: Sequence[str]
+    prices: Mapping[str, ModelPrice]
+    max_cost: float | None
+
+
 def _ask_further(
-    folder: RunFolder, arm: str, names: Sequence[str], listener: Listener
+    folder: RunFolder, wanted: _Further, listener: Listener
 ) -> tuple[Mapping[str, str], bool]:
     with folder.locked(), Queue.create(folder.store) as queue:
-        queue.what = what = _WHAT[arm]
+        queue.what = what = _WHAT[wanted.arm]
         study = study_of(queue)
         found, _ = able_models(study)
-        models = {m.entry.name: m for m in found if m.entry.name in names}
+        models = {m.entry.name: m for m in found if m.entry.name in wanted.models}
         plan = likelihood.planned if what == "likelihood" else repair.planned
         rows = list(plan(queue, study, {name: m.open for name, m in models.items()}))
         with queue.transaction():
             queue.put(rows)
-        runner = Runner(queue, listener.progress)
+        purse = purse_for(queue, wanted.max_cost, wanted.prices)
+        runner = Runner(queue, listener.progress, purse)
         build = Builder(queue, study)
         lanes = {
             name: Lane(m.backend, build.of(m), width(m.open, m.backend))

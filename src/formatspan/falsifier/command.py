@@ -7,7 +7,8 @@ from pathlib import Path
 
 from formatspan.asking import Listener, Silent
 from formatspan.errors import RunError, StudyError
-from formatspan.falsifier.asking import Price, ask_for, outlook, whole_run
+from formatspan.falsifier.asking import NO_LIMIT, Money, ask_for
+from formatspan.falsifier.outlook import Price, outlook, whole_run
 from formatspan.falsifier.reading import findings
 from formatspan.falsifier.result import ARMS, Falsification
 from formatspan.folder import Run, RunFolder, default_folder
@@ -24,6 +25,8 @@ def falsify(
     again: bool = False,
     data_dir: Path | str | None = None,
     listener: Listener | None = None,
+    max_cost: float | None = None,
+    price_file: Path | str | None = None,
 ) -> Falsification:
     """Tell whether the span of a run survives other ways of scoring and decoding.
 
@@ -36,20 +39,26 @@ def falsify(
             read, so that repair policies can be compared.
         data_dir: Folder with the rows of the tasks, for constrained decoding.
         listener: Hears how asking goes.
+        max_cost: US dollars that the run may cost in all, its arms included: asking stops
+            before the first request that could exceed it.
+        price_file: YAML with prices, see `formatspan.spending.pricing`.
 
     Raises:
         UserError: The folder is not a run with free replies, or there is no such arm.
         StorageError: The disk is full or unwritable; what was committed stays.
+        KeyboardInterrupt: Ctrl-C while arms were asked; asking again resumes.
     """
     path = Path(run.folder if isinstance(run, Run) else run)
     wanted = checked(arms)
     absent = {}
     if ask:
-        seen = outlook(path, wanted, again=again)
+        seen = outlook(path, wanted, again=again, price_file=price_file)
         absent = dict(seen.absent)
         agreed = bool(seen.prices) and (ask is True or (callable(ask) and ask(seen.prices)))
-        if agreed:
-            ask_for(path, seen.prices, listener or Silent(), Path(data_dir) if data_dir else None)
+        data, money = Path(data_dir) if data_dir else None, Money(max_cost, price_file)
+        hears = listener or Silent()
+        if agreed and not ask_for(path, seen.prices, hears, data, money):
+            raise KeyboardInterrupt
     with Store.read(RunFolder(path).store) as store:
         return findings(store, wanted, absent)
 
@@ -60,11 +69,13 @@ def run_of(
     consent: Callable[[Sequence[Price]], bool],
     data_dir: Path | None,
     listener: Listener,
+    money: Money = NO_LIMIT,
 ) -> Path:
     """The folder of a run, or of a study file's run, which is made if it is not there yet.
 
     Raises:
         RunError: There is no run, and none was wanted.
+        KeyboardInterrupt: Ctrl-C while the run was made; asking again resumes.
     """
     if path.is_dir() or not path.is_file():
         return path
@@ -73,7 +84,16 @@ def run_of(
     if not folder.store.exists():
         if not consent(whole_run(study)):
             raise RunError(f"{folder.path}: no run yet: formatspan run {path}")
-        session_run(study, out=folder.path, data_dir=data_dir, listener=listener)
+        done = session_run(
+            study,
+            out=folder.path,
+            data_dir=data_dir,
+            listener=listener,
+            max_cost=money.max_cost,
+            price_file=money.price_file,
+        )
+        if done.interrupted:
+            raise KeyboardInterrupt
     return folder.path
 
 

@@ -86,14 +86,26 @@ def _totals(plan: Plan) -> list[str]:
 
 def _cost(plan: Plan) -> str:
     kind = "as batches, " if plan.batch else ""
+    if not plan.requests:
+        return "cost: nothing is left to pay"
     if plan.unpriced:
-        known = sum(b.cost or 0.0 for b in plan.models)
-        return f"cost: {kind}{dollars(known)} without {', '.join(map(plain, plan.unpriced))}"
+        return f"cost: {kind}{_unknown(plan)}"
+    if not plan.cost_most:
+        return "cost: $0: these models are free"
     if plan.cost == plan.cost_most:
         return (
             f"cost: {kind}at most {dollars(plan.cost_most)}, if every reply is as long as allowed"
         )
     return f"cost: {kind}about {dollars(plan.cost)}, at most {dollars(plan.cost_most)}"
+
+
+def _unknown(plan: Plan) -> str:
+    priced = [b.cost for b in plan.models if b.requests and b.cost is not None]
+    others = f", {dollars(sum(priced))} for the others" if priced else ""
+    return (
+        f"not known for {', '.join(map(plain, plan.unpriced))}{others}: state the model's 'price' "
+        "in the study, or give --price-file"
+    )
 
 
 def _time(plan: Plan) -> str:
@@ -103,11 +115,19 @@ def _time(plan: Plan) -> str:
     if not asked:
         return "time: nothing is left to ask"
     slowest = max(asked, key=lambda b: b.seconds)
+    took = f"time: about {duration(plan.seconds)}"
+    if slowest.pace is not None:
+        return f"{took}: {plain(slowest.model)} at the pace that the run measured, {_pace(slowest)}"
     said = "measured" if slowest.latency_measured else "assumed"
     return (
-        f"time: about {duration(plan.seconds)}: {slowest.in_flight} requests in flight to each "
+        f"{took}: {slowest.in_flight} requests in flight to each "
         f"model, {slowest.latency_s:.2g} s a reply ({said})"
     )
+
+
+def _pace(bill: ModelBill) -> str:
+    rate = bill.pace or 0.0
+    return f"{rate:.3g} replies/s" if rate >= 1 else f"{rate * 60:.2g} replies/min"
 
 
 def _power(power: Power) -> list[str]:

@@ -24,7 +24,7 @@ from formatspan.report.view import Row
 
 if TYPE_CHECKING:
     from formatspan.asking import Listener
-    from formatspan.falsifier.asking import Price
+    from formatspan.falsifier.outlook import Price
     from formatspan.falsifier.result import Falsification
 
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from formatspan.errors import StudyError
 from formatspan.records import Failure, FailureKind, Generation, Request
 from formatspan.spending.pricing import FREE, ModelPrice
-from formatspan.store import Store
 from formatspan.study import Study
 
 TEMPLATE_TOKENS = 64
@@ -190,54 +188,3 @@ def check_priced(given: Study, limit: float | None, prices: Mapping[str, ModelPr
             f"--max-cost: no price is known for {', '.join(unknown)}: give 'price' in the study "
             "or --price-file"
         )
-
-
-def purse_for(store: Store, limit: float | None, prices: Mapping[str, ModelPrice]) -> Purse:
-    """The purse of a session, with what the run cost so far."""
-    credit = float(store.meta(SHARED_COST) or 0.0)
-    return Purse(limit, prices, spent_so_far(store, prices), credit)
-
-
-SHARED_COST = "shared_cost"
-"""Key of the store's facts: what replies from a shared cache cost the run that asked them."""
-
-_FIRST = "p.copy_of IS NULL AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)"
-_REPLIES = f"""
-SELECT p.model, sum(g.cost), sum(CASE WHEN g.cost IS NULL THEN g.prompt_tokens END),
-  sum(CASE WHEN g.cost IS NULL THEN g.completion_tokens END)
-FROM points p JOIN generations g USING (request_id) WHERE {_FIRST} GROUP BY 1
-"""
-_FAILED = f"""
-SELECT p.model, count(*), sum(q.chars) FROM failures f
-JOIN points p USING (request_id) JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-WHERE f.kind IN ({", ".join(f"'{kind.value}'" for kind in sorted(MAY_COST))}) AND {_FIRST}
-GROUP BY 1
-"""
-
-
-def spent_so_far(store: Store, prices: Mapping[str, ModelPrice]) -> dict[str, float]:
-    """What each model's replies in a run's store cost, and what its failures may have cost."""
-    spent: dict[str, float] = {}
-    for model, cost, prompt, completion in store.connection.execute(_REPLIES):
-        price = prices.get(model, FREE)
-        spent[model] = (cost or 0.0) + price.dollars(prompt or 0, completion or 0)
-    for model, count, chars in store.connection.execute(_FAILED):
-        most = prices.get(model, FREE).dollars(chars + count * TEMPLATE_TOKENS, 0)
-        spent[model] = spent.get(model, 0.0) + most
-    return spent
-
-
-def take_shared(store: Store, cache: Path) -> int:
-    """Copy replies from a shared cache into a run, which do not count as spent there."""
-    before = _stored_cost(store)
-    taken = store.take_from(cache)
-    if (dollars := _stored_cost(store) - before) > 0:
-        with store.transaction():
-            total = float(store.meta(SHARED_COST) or 0.0) + dollars
-            store.put_meta(SHARED_COST, repr(total))
-    return taken
-
-
-def _stored_cost(store: Store) -> float:
-    row = store.connection.execute("SELECT sum(cost) FROM generations").fetchone()
-    return float(row[0] or 0.0)

@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from time import monotonic, time
 from typing import Any
 
@@ -152,7 +153,7 @@ class Stub:
         wait_s = self.settings.latency_s + told.after_s
         if self.settings.jitter_s:
             wait_s += self._random.uniform(0, self.settings.jitter_s)
-        return Told(told.data, wait_s, told.close, told.reset, told.padding)
+        return replace(told, after_s=wait_s)
 
     def _can(self, text: str) -> bytes:
         return _json(200, completion(MODEL, text, "x" * 1000, "canned")).data

@@ -138,7 +138,7 @@ def _hang(good: Good) -> Told:
 
 
 def _stall(good: Good) -> Told:
-    return Told(response(200, b"{", length=1000), padding=0)
+    return Told(response(200, b"{", length=1000), last_s=good.settings.hang_s, close=True)
 
 
 def _call(message: Body) -> None:

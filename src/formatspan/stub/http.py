@@ -48,6 +48,8 @@ class Told:
     """It ends with a reset rather than in good order."""
     padding: int = 0
     """White space that follows the bytes, written as fast as it is read."""
+    last_s: float = 0.0
+    """Seconds between the bytes and the end of the connection."""
 
 
 Answer = Callable[[Asked], Told]
@@ -126,7 +128,7 @@ class Connection(asyncio.Protocol):
         elif told.reset:
             transport.abort()
         elif told.close:
-            transport.close()
+            self._loop.call_later(told.last_s, transport.close)
         elif self._buffer:
             self._take()
 

@@ -47,7 +47,7 @@ class Settings:
     retry_after_s: float = 1.0
     """Seconds that a refused request is told to wait."""
     hang_s: float = 30.0
-    """Seconds after which a reply that hangs is given up."""
+    """Seconds after which a reply that hangs or stalls is given up."""
     huge_bytes: int = 50_000_000
     """Length of a body that is far too long."""
     echo: bool = False
