@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 import pytest
+from msgspec import structs
 
 import formatspan
 from formatspan.analysis.caps import MOST_CAPS, caps_for
@@ -194,10 +195,7 @@ def test_hidden_reasoning_has_lengths_and_no_curve(
     async def thinking(self: ScriptedModel, request: Request) -> object:
         found = await plain(self, request)
         assert isinstance(found, Generation)
-        return found.__class__(
-            **{f: getattr(found, f) for f in found.__dataclass_fields__ if f != "reasoning_tokens"},
-            reasoning_tokens=5,
-        )
+        return structs.replace(found, reasoning_tokens=5)
 
     monkeypatch.setattr(ScriptedModel, "generate", thinking)
     found = formatspan.analyze(_at(tmp_path, 24), inference=False, caps=True)
