@@ -156,7 +156,7 @@ FALSIFIER_TABLES: tuple[FalsifierTable, ...] = (
             _limits("difference"),
             Column("finding", lambda r: r["finding"] or MISSING, right=False),
             Column("examples to decide", _needed),
-            Column("note", _remark, right=False),
+            Column("note", _remark, right=False, wraps=True),
         ),
     ),
     FalsifierTable(
@@ -170,7 +170,7 @@ FALSIFIER_TABLES: tuple[FalsifierTable, ...] = (
             Column("95% (wild)", lambda r: _plain_interval(r["beta_low"], r["beta_high"])),
             Column("β by scoring alone", lambda r: ratio(r["forced_beta"])),
             Column("clusters", lambda r: MISSING if r["clusters"] is None else str(r["clusters"])),
-            Column("note", lambda r: _relation_note(r), right=False),
+            Column("note", lambda r: _relation_note(r), right=False, wraps=True),
         ),
     ),
     FalsifierTable(
