@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import os
 import ssl
 import zlib
 from collections.abc import Mapping
@@ -191,7 +192,9 @@ class HttpClient:
         if code == pycurl.E_WRITE_ERROR and transfer.overfull:
             return TooLong(f"a body of more than {self._bounds.body_bytes} bytes")
         if code in _UNREACHED:
-            return Refused(f"no connection to {self._host}: {said}")
+            system = transfer.curl.getinfo(pycurl.OS_ERRNO)
+            why = os.strerror(system) if code == pycurl.E_COULDNT_CONNECT and system else said
+            return Refused(f"no connection to {self._host}: {why}")
         if code in _KINDS:
             kind, told = _KINDS[code]
             return kind(f"{told}: {said}")
