@@ -217,11 +217,12 @@ class _Session:
     ) -> dict[str, Lane]:
         """The models that have something to ask, or batches to fetch."""
         builder = Builder(study, self.store)
-        batched = {b.model for b in open_batches(self.store)}
+        left = {name for name, c in self.store.counts().items() if c.done < c.points}
+        left |= {b.model for b in open_batches(self.store)}
         return {
             name: Lane(backend, builder.of(models[name], backend), width(models[name], backend))
             for name, backend in backends.items()
-            if self.store.pending(name, 0, 1) or name in batched
+            if name in left
         }
 
     async def _work(self, loop: Runner | Batcher, study: Study, lanes: dict[str, Lane]) -> None:

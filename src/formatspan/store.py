@@ -291,9 +291,10 @@ class Store:
 
     def counts(self) -> dict[str, Counts]:
         """Progress by model."""
+        # All of it is read, which the order of an index would double.
         rows = self.connection.execute(
             """
-            SELECT p.model, count(*), count(g.request_id) FROM points p
+            SELECT p.model, count(*), count(g.request_id) FROM points p NOT INDEXED
             LEFT JOIN generations g USING (request_id) WHERE p.copy_of IS NULL GROUP BY p.model
             """
         )

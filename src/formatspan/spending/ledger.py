@@ -25,11 +25,14 @@ SHARED_COST = "shared_cost"
 """Key of the store's facts: what replies from a shared cache cost the run that asked them."""
 
 _FIRST = "p.copy_of IS NULL AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)"
-_REPLIES = f"""
+_REPLIES = """
 SELECT p.model, sum(g.cost), sum(CASE WHEN g.cost IS NULL THEN g.prompt_tokens END),
   sum(CASE WHEN g.cost IS NULL THEN g.completion_tokens END)
-FROM points p JOIN generations g USING (request_id) WHERE {_FIRST} GROUP BY 1
+FROM (SELECT request_id, min(id), model FROM points WHERE copy_of IS NULL GROUP BY request_id) p
+JOIN generations g USING (request_id) GROUP BY 1
 """
+"""A request that several points share is the first one's: the model stands in the row of the
+smallest id (https://www.sqlite.org/lang_select.html, bare columns in an aggregate)."""
 _FAILED = f"""
 SELECT p.model, count(*), sum(q.chars) FROM failures f
 JOIN points p USING (request_id) JOIN prompts q USING (tokenizer, task, example_id, wrapper)
