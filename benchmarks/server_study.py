@@ -61,7 +61,7 @@ def tell(out: Path) -> None:
     equal = [place for place in shared if ours[place] == theirs[place]]
     for level in ("strict", "normalized", "lenient"):
         for row in analyze(out, level=level, inference=False).models.to_dicts():
-            told = f"accuracy {row['accuracy']:.1%}, FSI {row['fsi']:.1f}, PSI {row['psi']:.1f}"
+            told = f"accuracy {row['accuracy']:.1%}, FSI {row['fsi'] * 100:.1f}, PSI {row['psi'] * 100:.1f}"
             print(f"{level}, {row['model']}: {told}")
     for name, at in (("task", 0), ("wrapper", 2)):
         counts, same = Counter(p[at] for p in shared), Counter(p[at] for p in equal)

@@ -82,6 +82,8 @@ class Store:
             refuse_foreign(connection, path)  # whose journal is left as it is
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            # 16 MB: replies are found by hashes, so that every other look-up is another page.
+            connection.execute("PRAGMA cache_size = -16000")
             migrate(connection, path)
         except BaseException:
             connection.close()
