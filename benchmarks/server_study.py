@@ -61,8 +61,8 @@ def tell(out: Path) -> None:
     equal = [place for place in shared if ours[place] == theirs[place]]
     for level in ("strict", "normalized", "lenient"):
         for row in analyze(out, level=level, inference=False).models.to_dicts():
-            told = f"accuracy {row['accuracy']:.1%}, FSI {row['fsi'] * 100:.1f}, PSI {row['psi'] * 100:.1f}"
-            print(f"{level}, {row['model']}: {told}")
+            spans = f"FSI {row['fsi'] * 100:.1f}, PSI {row['psi'] * 100:.1f}"
+            print(f"{level}, {row['model']}: accuracy {row['accuracy']:.1%}, {spans}")
     for name, at in (("task", 0), ("wrapper", 2)):
         counts, same = Counter(p[at] for p in shared), Counter(p[at] for p in equal)
         told = ", ".join(f"{part} {same[part]} of {n}" for part, n in sorted(counts.items()))
