@@ -123,12 +123,12 @@ class Runner:
         Raises:
             StorageError: The store cannot be written; what was committed stays.
         """
+        if not lanes:
+            return
         counts = self.store.counts()
         for name in lanes:
             self.progress[name] = Progress(counts[name].points, counts[name].done)
             self.progress[name].spent = self.purse.spent_on.get(name, 0.0)
-        if not lanes:
-            return
         results: asyncio.Queue[_Came | None] = asyncio.Queue(UNWRITTEN)
         try:
             async with asyncio.TaskGroup() as group:
