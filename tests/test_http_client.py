@@ -395,7 +395,9 @@ def test_there_is_no_switch_for_verification() -> None:
 # --- proxies ----------------------------------------------------------------------------------
 
 
-async def _proxied(monkeypatch: pytest.MonkeyPatch, url: str, **more: str) -> list[bytes]:
+async def _proxied(
+    monkeypatch: pytest.MonkeyPatch, url: str, *, upper: bool = False, **more: str
+) -> list[bytes]:
     """What a proxy that the environment names is asked."""
     seen: list[bytes] = []
 
@@ -406,9 +408,10 @@ async def _proxied(monkeypatch: pytest.MonkeyPatch, url: str, **more: str) -> li
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     proxy = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "NO_PROXY"):
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"http_proxy": proxy, "HTTPS_PROXY": proxy, **more}.items():
+    plain = "HTTP_PROXY" if upper else "http_proxy"
+    for name, value in {plain: proxy, "HTTPS_PROXY": proxy, **more}.items():
         monkeypatch.setenv(name, value)
     client = HttpClient(url, Secret({}), Bounds(connect_s=5))
     with contextlib.suppress(Broken):
@@ -423,6 +426,15 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
     assert asked.startswith(b"GET http://model.invalid/v1/models HTTP/1.1\r\n")
     (asked,) = await _proxied(monkeypatch, "https://model.invalid/v1")
     assert asked.startswith(b"CONNECT model.invalid:443 HTTP/1.1\r\n")
+
+
+async def test_a_proxy_in_upper_case_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "http://model.invalid/v1"
+    assert await _proxied(monkeypatch, url, upper=True, REQUEST_METHOD="GET") == []  # a CGI script
+    monkeypatch.delenv("REQUEST_METHOD")
+    (asked,) = await _proxied(monkeypatch, url, upper=True)
+    assert asked.startswith(b"GET http://model.invalid/v1/models HTTP/1.1\r\n")
+    assert await _proxied(monkeypatch, url, upper=True, NO_PROXY=".invalid") == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost:1", "[::1]:1"])

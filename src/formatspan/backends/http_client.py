@@ -21,7 +21,6 @@ import os
 import ssl
 import zlib
 from collections.abc import Mapping
-from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -161,9 +160,12 @@ class HttpClient:
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(bounds.connect_s))
         curl.setopt(pycurl.TIMEOUT_MS, _milliseconds(bounds.whole_s))
-        curl.setopt(pycurl.CAINFO, _authorities())
+        for option, place in _authorities().items():
+            curl.setopt(option, place)
         if self._here:
             curl.setopt(pycurl.PROXY, "")
+        elif (proxy := _unread_proxy()) and self._origin.startswith("http://"):
+            curl.setopt(pycurl.PROXY, proxy)
         return _Transfer(curl, bounds.body_bytes)
 
     async def _performed(self, transfer: _Transfer) -> Response:
@@ -323,14 +325,21 @@ def _is_here(host: str) -> bool:
     return host == "localhost" or host.endswith(".localhost")
 
 
-def _authorities() -> str:
-    """File of the authorities that certificates are checked with: the system's, if it has one.
+def _unread_proxy() -> str | None:
+    """The proxy in ``HTTP_PROXY``, which the library leaves alone in upper case.
 
-    ``SSL_CERT_FILE`` names another.
+    In a CGI script anybody can set it by a header (https://httpoxy.org).
     """
-    return _authorities_of(ssl.get_default_verify_paths().cafile)
+    known = "http_proxy" in os.environ or "REQUEST_METHOD" in os.environ
+    return None if known else os.environ.get("HTTP_PROXY")
 
 
-@cache
-def _authorities_of(system: str | None) -> str:
-    return system or certifi.where()
+def _authorities() -> dict[int, str]:
+    """Where the authorities are that certificates are checked with, by the library's option.
+
+    The system's, where Python knows them (``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name others);
+    in the place of a file of them, certifi's.
+    """
+    system = ssl.get_default_verify_paths()
+    found = {pycurl.CAINFO: system.cafile or certifi.where()}
+    return found | ({pycurl.CAPATH: system.capath} if system.capath else {})
