@@ -12,6 +12,12 @@ from formatspan.extraction.words import in_digits
 
 REPLIES: dict[Group, list[tuple[str, str]]] = {
     ("lenient", "bare", "", "stop"): [
+        ("The answer is twenty twenty-four", "no_answer"),
+        ("The answer is one two three", "no_answer"),
+        ("The answer is two to the power ten", "no_answer"),
+        ("The answer is one more than seven", "no_answer"),
+        ("The answer is six hours thirty minutes", "ambiguous"),
+        ("five dollars and fifty cents", "5.5"),
         ("42", "42"),
         ("$1,250.00", "1250"),
         ("35%", "35"),

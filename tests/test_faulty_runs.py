@@ -91,6 +91,24 @@ def _start(study: Path, out: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+async def test_ctrl_c_sends_nothing_that_waits_for_its_turn(
+    rows_file: Path, tmp_path: Path
+) -> None:
+    async with serving(Settings(latency_s=0.2)) as served:
+        path = tmp_path / "study.yaml"
+        model = {"model": "openai:stub", "name": "m", "base_url": served.url}  # 256 at a time
+        path.write_text(study_of("", rows_file, models=[model]).to_yaml(), encoding="utf-8")
+        process = _start(path, tmp_path / "run")
+        while served.stub.counts["requests"] < 8 and process.poll() is None:
+            await asyncio.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        await in_thread(process.wait)
+        assert served.stub.counts["requests"] <= 40  # of 60; 16 go out at first
+    with Store.read(tmp_path / "run" / "run.sqlite") as store:
+        assert store.counts()["m"].done >= 8, "what was sent is taken"
+        assert store.connection.execute("SELECT count(*) FROM failures").fetchone()[0] == 0
+
+
 async def killed_and_resumed(
     rows: Path,
     folder: Path,

@@ -428,6 +428,22 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
     assert asked.startswith(b"CONNECT model.invalid:443 HTTP/1.1\r\n")
 
 
+async def test_a_proxy_s_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:geheim@127.0.0.1:notaport")
+    client = HttpClient("https://model.invalid/v1", Secret({}))
+    with pytest.raises(Broken) as told:
+        await client.send("GET", "/")
+    await client.aclose()
+    assert "127.0.0.1" in str(told.value) and "geheim" not in str(told.value)
+
+
+async def test_hosts_and_paths_beyond_ascii() -> None:
+    client = HttpClient("http://ex\u00e4mple.invalid/v1", Secret({}))
+    with pytest.raises(Refused, match=r"xn--exmple-cua\.invalid"):
+        await client.send("POST", "/v1/\u00e4")
+    await client.aclose()
+
+
 async def test_a_proxy_in_upper_case_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "http://model.invalid/v1"
     assert await _proxied(monkeypatch, url, upper=True, REQUEST_METHOD="GET") == []  # a CGI script

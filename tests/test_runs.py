@@ -330,3 +330,14 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(small_study: StudyOf, tmp_pa
     assert "the same command goes on" in said
     assert "Traceback" not in said
     assert run(study, out=tmp_path / "r").complete
+
+
+def test_a_folder_runs_again_from_anywhere(
+    small_study: StudyOf, rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(rows_file.parent)
+    study = small_study(tasks=[rows_file.name])
+    run(study, out=tmp_path / "run")
+    monkeypatch.chdir("/")
+    again = run(Study.from_file(tmp_path / "run" / "study.yaml"), out=tmp_path / "run")
+    assert (again.asked, again.complete) == (0, True)

@@ -96,8 +96,13 @@ def _changed_entries(key: str, old: Study, new: Study) -> list[str]:
 
 def _changed_fields(old: BaseModel, new: BaseModel) -> list[str]:
     fields = [f for f in type(old).model_fields if f not in FREE_IN_ENTRY]
-    changed = [f for f in fields if getattr(old, f) != getattr(new, f)]
+    changed = [f for f in fields if _meant(f, getattr(old, f)) != _meant(f, getattr(new, f))]
     return [f for f in changed if f not in ADDABLE_IN_ENTRY or getattr(old, f) is not None]
+
+
+def _meant(field: str, value: object) -> object:
+    """A value as it is compared: a file by its whole path."""
+    return Path(value).resolve() if field == "file" and isinstance(value, str) else value
 
 
 def _union(old: Sequence[_Named], new: Sequence[_Named]) -> tuple[_Named, ...]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple, ParamSpec, TypeVar, cast
 
-from formatspan.backends.base import Backend, Coached, Lesson
+from formatspan.backends.base import Backend, Coached, Haltable, Lesson
 from formatspan.backends.redaction import Redactor, Secret
 from formatspan.records import Failure, FailureKind, Generation, Request
 from formatspan.spending.purse import Purse
@@ -106,6 +106,7 @@ class Runner:
         self.purse = purse or Purse()
         self.progress: dict[str, Progress] = {}
         self._stop = asyncio.Event()
+        self._lanes: Mapping[str, Lane] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="formatspan-store")
 
     @property
@@ -116,6 +117,9 @@ class Runner:
     def interrupt(self) -> None:
         """Ask no more; replies under way are still taken for a while."""
         self._stop.set()
+        for lane in self._lanes.values():
+            if isinstance(lane.backend, Haltable):
+                lane.backend.halt()
 
     async def run(self, lanes: Mapping[str, Lane]) -> None:
         """Ask all pending requests: models that take the whole machine one after another.
@@ -125,6 +129,7 @@ class Runner:
         """
         if not lanes:
             return
+        self._lanes = lanes
         counts = self.store.counts()
         for name in lanes:
             self.progress[name] = Progress(counts[name].points, counts[name].done)
@@ -257,6 +262,8 @@ class Runner:
 
     def _heed(self, progress: Progress, outcome: Generation | Failure) -> None:
         """Stop the model if its failures say that the next requests would fail alike."""
+        if self.interrupted:
+            return  # nothing is asked any more, and what was kept back fails for that reason
         if isinstance(outcome, Generation):
             progress.last_kinds.clear()
             return

@@ -72,6 +72,7 @@ def run(
             f"run: expected a Study, got {type(study).__name__}: make one with "
             "Study.build({...}), Study.from_file(path) or Study.preset(name)"
         )
+    study = _at_any_place(study)
     folder = default_folder(study.name) if out is None else RunFolder(_path(out, "out"))
     data = _path(data_dir, "data_dir") if data_dir is not None else None
     if data is not None:
@@ -108,6 +109,15 @@ def _refuse_another(study: Study, folder: RunFolder) -> None:
     if folder.store.exists() and _is_planned(folder.store):
         with Store.read(folder.store) as store:
             refuse_other(Study.stored(store.meta("study"), folder.path), study, folder.path)
+
+
+def _at_any_place(study: Study) -> Study:
+    """``study`` with whole paths of data files: its folder may be run again from elsewhere."""
+    tasks = (
+        entry.model_copy(update={"file": str(Path(entry.file).resolve())}) if entry.file else entry
+        for entry in study.tasks
+    )
+    return study.model_copy(update={"tasks": tuple(tasks)})
 
 
 def _path(value: object, name: str) -> Path:

@@ -117,6 +117,15 @@ class Coached(Protocol):
         ...
 
 
+@runtime_checkable
+class Haltable(Protocol):
+    """A backend that keeps requests back until it is their turn."""
+
+    def halt(self) -> None:
+        """Send nothing more; what was sent is still answered."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
     """What a backend's factory needs to know about a model; a study's model entry, resolved."""

@@ -18,11 +18,12 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import re
 import ssl
 import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import certifi
 import pycurl
@@ -92,7 +93,9 @@ class HttpClient:
         self, url: str, headers: Secret[dict[str, str]], bounds: Bounds | None = None
     ) -> None:
         parts = urlsplit(url)
-        self._origin, self._host = f"{parts.scheme}://{parts.netloc}", parts.netloc
+        ascii_host = parts.netloc.isascii()
+        self._host = parts.netloc if ascii_host else parts.netloc.encode("idna").decode()
+        self._origin = f"{parts.scheme}://{self._host}"
         self._here = _is_here(parts.hostname or "")
         self._headers, self._bounds = headers, bounds or Bounds()
         self._multi: pycurl.AsyncCurlMulti | None = pycurl.AsyncCurlMulti()
@@ -149,13 +152,15 @@ class HttpClient:
 
     def _transfer(self, method: str, path: str, *, form: bool = False) -> _Transfer:
         curl, bounds = pycurl.Curl(), self._bounds
-        curl.setopt(pycurl.URL, self._origin + path)
+        curl.setopt(pycurl.URL, self._origin + quote(path, safe=_IN_A_PATH))
         if method == "POST":
             curl.setopt(pycurl.POST, 1)
         sent = {"accept": "application/json", "accept-encoding": "identity", "expect": ""}
         sent |= {"content-type": "application/json"} | self._headers.reveal()
         if form:
             del sent["content-type"]
+        # Not among the headers: a proxy would be told another, the library's.
+        curl.setopt(pycurl.USERAGENT, sent.pop("user-agent", "formatspan"))
         curl.setopt(pycurl.HTTPHEADER, [f"{k}: {v}" if v else f"{k}:" for k, v in sent.items()])
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(bounds.connect_s))
@@ -189,6 +194,7 @@ class HttpClient:
 
     def _trouble(self, transfer: _Transfer, code: int, said: str) -> Broken:
         """What the library says, in this module's words."""
+        said = _LOGIN.sub("//", said)
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return self._late(transfer, said)
         if code == pycurl.E_WRITE_ERROR and transfer.overfull:
@@ -292,6 +298,10 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
     return found
 
 
+_IN_A_PATH = "/?&=%:@!$'()*+,;~"
+"""Characters of a path and a query that stay as they are, escapes among them."""
+_LOGIN = re.compile(r"//[^/\s]*@")
+"""User and password of a proxy, in a URL that the library quotes."""
 _MOST_KEPT = 1024
 """Idle connections that are kept."""
 

@@ -208,6 +208,10 @@ class OpenAIChat:
             if wait_s > 0:
                 await self._sleep(wait_s)
 
+    def halt(self) -> None:
+        """Send nothing more, neither requests that wait for their turn nor repeats."""
+        self._gate.close()
+
     async def aclose(self) -> None:
         """Close the connections."""
         if self._client is not None:

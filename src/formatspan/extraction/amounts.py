@@ -33,14 +33,14 @@ _MEASURE = (
 )
 COMPOUND = re.compile(
     rf"(?:[ ]?{_MEASURE}(?:\b\.?,?[ ](?:and[ ])?|(?=\d))|['°][ ]?)"
-    rf"(?=\d{{1,4}}[ ]?(?:{_MEASURE}\b|['\"]))",
+    rf"(?=0*\d{{1,4}}[ ]?(?:{_MEASURE}\b|['\"]))",
     re.IGNORECASE,
 )
 """The bigger part of an amount in two units, such as "5 hours" before "30 minutes"."""
 
 _MONEY = re.compile(
     r"(?:(?P<main>\d{1,9})[ ](?:dollars?|euros?|pounds?)|[$€£](?P<sign>\d{1,9}))[ ]?(?:,|and)?[ ]"
-    r"(?P<sub>\d{1,2})[ ](?:cents?|pence|p)\b",
+    r"0*(?P<sub>\d{1,2})[ ](?:cents?|pence|p)\b",
     re.IGNORECASE,
 )
 

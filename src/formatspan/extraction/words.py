@@ -7,6 +7,7 @@ what reads digits (cues, units, "twelve or thirteen") reads words as well.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from formatspan.extraction.normalise import ENDED, UNBROKEN
 
@@ -56,7 +57,8 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _NOT_WHOLE = re.compile(
-    r"[ -](?:point|dozens?|score|hundreds?|thousands?|half|halves|thirds?|quarters?|fourths?|"
+    r"[ -](?:point|to the power|more than|less than|dozens?|score|hundreds?|thousands?|half|"
+    r"halves|thirds?|quarters?|fourths?|"
     r"fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|over|squared|cubed|"
     r"and[ ](?:an?|one|two|three)[ -](?:half|third|quarter|fourth|fifth|eighth|tenth)s?)\b",
     re.IGNORECASE,
@@ -75,6 +77,8 @@ def in_digits(text: str) -> str | None:
     found = [match for match in _NUMBER.finditer(text) if not _is_pronoun(text, match)]
     if not found or any(_NOT_WHOLE.match(text, match.end()) for match in found):
         return None
+    if any(text[a.end() : b.start()] in (" ", "-") for a, b in pairwise(found)):
+        return None  # a year, a telephone number, somebody who counts
     pieces, end = [], 0
     for match in found:
         pieces += [text[end : match.start()], str(_value(match[0])).zfill(len(match[0]))]
