@@ -5,22 +5,26 @@
 Needs the extras ``local`` and ``bench``. Both models read the same file; the server runs in this
 process on loopback with one slot and without a prompt cache, since its replies vary otherwise,
 and is asked over HTTP like any endpoint. The seven tasks of the paper, greedy, one request at a
-time: one or two a second. The run, with both models side by side, stays in FOLDER for
-``formatspan report``. Last line: ``equal greedy replies: 560 of 700 (0.80)``.
+time: one or two a second; then both score the options of every prompt. The run, with both models
+side by side, stays in FOLDER for ``formatspan report`` and ``formatspan falsify``. Last line:
+``equal greedy replies: 560 of 700 (0.80)``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sqlite3
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 
 from formatspan.analysis import analyze
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.local.models import find
+from formatspan.falsifier.command import falsify
 from formatspan.progress import Shown
 from formatspan.session import run
 from formatspan.study import Study
@@ -36,14 +40,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
     parser.add_argument("--examples", type=int, default=20, help="of each task")
     parser.add_argument("--model", default="local:smollm2-135m-instruct")
+    parser.add_argument("--port", type=int, default=8970, help="of the server; a run keeps to it")
     given = parser.parse_args()
     embedded = {"model": given.model, "name": EMBEDDED}
     # One after the other: they would take each other's cores.
     ask([embedded], given.examples, given.data, given.out)
-    server = _server(find(ModelSpec("model", given.model)).path)
+    server = _server(find(ModelSpec("model", given.model)).path, given.port)
     url = f"{server.listening_address}/v1"
-    asked = {"model": "openai:model", "name": SERVER, "base_url": url, "concurrency": 1}
+    asked = {
+        "model": "openai:model",
+        "name": SERVER,
+        "base_url": url,
+        "concurrency": 1,
+        "constrain": "llama_cpp",
+    }
     ask([embedded, asked], given.examples, given.data, given.out)
+    with Shown(Console(stderr=True)) as listener:
+        falsify(given.out, arms=["likelihood"], ask=True, data_dir=given.data, listener=listener)
+    tell_scores(given.out)
     tell(given.out)
 
 
@@ -72,6 +86,33 @@ def tell(out: Path) -> None:
     print(f"equal greedy replies: {len(equal)} of {len(shared)} ({len(equal) / len(shared):.2f})")
 
 
+def tell_scores(out: Path) -> None:
+    """Print how the likelihoods of options compare."""
+    with sqlite3.connect(out / "run.sqlite") as store:
+        rows = store.execute(
+            "SELECT f.model, f.task, f.example_id, f.wrapper, f.item, g.logprobs, g.token_ids "
+            "FROM further f JOIN generations g USING (request_id) WHERE f.what = 'likelihood'"
+        ).fetchall()
+    scores: dict[str, dict[Place, dict[str, float]]] = {EMBEDDED: {}, SERVER: {}}
+    tokens: dict[str, dict[object, str]] = {EMBEDDED: {}, SERVER: {}}
+    for model, task, example, wrapper, item, logprobs, ids in rows:
+        of_prompt = scores[model].setdefault((task, example, wrapper), {})
+        of_prompt[item] = sum(json.loads(logprobs))
+        tokens[model][task, example, wrapper, item] = ids
+    ours, theirs = scores[EMBEDDED], scores[SERVER]
+    shared = [p for p in ours if p in theirs and ours[p].keys() == theirs[p].keys()]
+    alike = sum(tokens[SERVER].get(place) == ids for place, ids in tokens[EMBEDDED].items())
+    chosen = sum(_first(ours[p]) == _first(theirs[p]) for p in shared)
+    apart = [abs(ours[p][item] - theirs[p][item]) for p in shared for item in ours[p]]
+    print(f"options scored in equal tokens: {alike} of {len(tokens[EMBEDDED])}")
+    print(f"log-probabilities of options differ by {median(apart):.2f} (median), {max(apart):.2f}")
+    print(f"equal likeliest options: {chosen} of {len(shared)} ({chosen / len(shared):.2f})")
+
+
+def _first(options: dict[str, float]) -> str:
+    return max(options, key=options.__getitem__)
+
+
 def replies(out: Path, model: str) -> dict[Place, str]:
     """A model's replies by task, example and wrapper."""
     with sqlite3.connect(out / "run.sqlite") as store:
@@ -83,13 +124,14 @@ def replies(out: Path, model: str) -> dict[Place, str]:
         return {(task, example, wrapper): text for task, example, wrapper, text in rows}
 
 
-def _server(path: Path):  # type: ignore[no-untyped-def]  # noqa: ANN202 - it has no types
+def _server(path: Path, port: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - it has no types
     import xllamacpp
 
     options = xllamacpp.CommonParams()
     options.model.path = str(path)
     options.n_parallel, options.n_ctx, options.verbosity = 1, 4096, -1
     options.cache_prompt, options.cache_ram_mib = False, 0
+    options.port = port
     options.warmup, options.use_jinja = False, True
     return xllamacpp.Server(options)
 

@@ -16,6 +16,7 @@ from formatspan.checks.doctor import Finding, Mark, Patient, examine, is_fatal
 from formatspan.checks.wording import plainly
 from formatspan.records import Failure, FailureKind
 from formatspan.session import run
+from formatspan.stub import Settings, serving
 from formatspan.study import Study
 from loopback import Loopback
 
@@ -163,6 +164,17 @@ def test_an_unpinned_router_is_warned_of(
     assert pinned["provider"].mark is Mark.GOOD
     sent = endpoint.asked("/chat/completions")[-1]
     assert sent["provider"] == {"only": ["P1"], "quantizations": ["bf16"]}
+
+
+async def test_a_server_of_known_kind_is_asked_for_likelihoods(endpoint: Loopback) -> None:
+    async with serving(Settings()) as stub:
+        for base, mark in ((stub.url, Mark.GOOD), (endpoint.base, Mark.WARN)):
+            model = {"model": "openai:m", "base_url": base, "constrain": "vllm"}
+            entry = Study.build({"models": [model], "tasks": ["demo_number"]}).models[0]
+            backend = openai_chat.open_openai(entry.spec())
+            found = await examine(Patient(entry, backend), None)
+            await backend.aclose()
+            assert next(f for f in found if f.about == "likelihood").mark is mark
 
 
 class _Constrains:

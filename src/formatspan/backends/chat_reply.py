@@ -73,6 +73,17 @@ def parse_reply(
         body: Decompressed body, whole.
         now: The time, for a Retry-After that is a date; by default the clock's.
     """
+    parsed = parse_body(status, headers, body, now)
+    return parsed if isinstance(parsed, Fault) else _chosen(parsed, headers, now)
+
+
+def parse_body(
+    status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None
+) -> dict[str, Any] | Fault:
+    """The object or the fault in one HTTP response, whatever the object is about.
+
+    Arguments as `parse_reply`.
+    """
     if 300 <= status < 400:
         return _redirected(status, _lowered(headers))
     parsed = _object(body)
@@ -83,7 +94,7 @@ def parse_reply(
     else:
         error = _error_in(parsed, status)
         if error is None and status < 400:
-            return _chosen(parsed, headers, now)
+            return parsed
     return fault_of(status, error, _lowered(headers), now or datetime.now(UTC))
 
 

@@ -27,7 +27,8 @@ from formatspan.backends.chat_constraint import constraint_types, dialect_of
 from formatspan.backends.chat_fault import Fault, clip
 from formatspan.backends.chat_gate import Clock, Gate, Sleep, siblings
 from formatspan.backends.chat_json import encoded
-from formatspan.backends.chat_reply import Reply, generation_of, parse_reply
+from formatspan.backends.chat_likelihood import CHAT, SCORERS, Told
+from formatspan.backends.chat_reply import Reply, generation_of, parse_body, parse_reply
 from formatspan.backends.chat_request import (
     chat_body,
     check_extra_body,
@@ -148,6 +149,7 @@ class OpenAIChat:
         self._headers, secrets = headers_of(spec, key_env)
         self._redactor = Redactor(secrets)
         self._path = urlsplit(self._url).path
+        self._dialect = dialect_of(spec)
         self._client: HttpClient | None = None
         self._adapter, self._left_out = Adapter(), left_out(spec)
         most = spec.concurrency or MOST_IN_FLIGHT
@@ -157,9 +159,12 @@ class OpenAIChat:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Constraints where the dialect is known; a seed is sent, but may be ignored."""
-        constraints = constraint_types(dialect_of(self._spec))
-        return Capabilities(constraints=constraints, concurrency=MOST_IN_FLIGHT)
+        """What the dialect is known to take; a seed is sent, but may be ignored."""
+        return Capabilities(
+            constraints=constraint_types(self._dialect),
+            likelihood=self._dialect in SCORERS,
+            concurrency=MOST_IN_FLIGHT,
+        )
 
     def tokenizer(self) -> Tokenizer | None:
         """None: the endpoint's tokenizer is not at hand."""
@@ -181,10 +186,7 @@ class OpenAIChat:
 
         A failure of no attempt was never sent: the model had been stopped before.
         """
-        held = request.constraint
-        if request.kind != "generate" or (
-            held is not None and held.type not in self.capabilities.constraints
-        ):
+        if not self._serves(request):
             text = f"this backend cannot serve {request.mode} requests of kind {request.kind}"
             return _failure(request.id, Fault(FailureKind.INTERNAL, text, fatal=True), 0)
         ask = _Ask(request, chat_body(self._spec, request), self._clock())
@@ -217,6 +219,12 @@ class OpenAIChat:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
+
+    def _serves(self, request: Request) -> bool:
+        if request.kind == "likelihood":
+            return self._dialect in SCORERS
+        held = request.constraint
+        return held is None or held.type in self.capabilities.constraints
 
     # --- after a fault ------------------------------------------------------------------------
 
@@ -260,10 +268,12 @@ class OpenAIChat:
 
     async def _attempt(self, ask: _Ask) -> Generation | Fault:
         ask.attempts += 1
-        ask.sent = self._adapter.applied(ask.body)
         ask.started_at, started = _now(), time.perf_counter()
+        if ask.request.kind == "likelihood":
+            return await self._scored(ask, started)
+        ask.sent = self._adapter.applied(ask.body)
         try:
-            status, headers, body, first_s = await self._opened().send(
+            status, headers, body, _ = await self._opened().send(
                 "POST", self._path, encoded(ask.sent)
             )
         except Broken as error:
@@ -277,7 +287,30 @@ class OpenAIChat:
             ask.hollow += 1
             text = f"no text in its place (finish reason {parsed.finish_reason_raw})"
             return Fault(FailureKind.MALFORMED, clip(text), retry=True)
-        return self._generation(ask, parsed, body, (first_s, latency_s))
+        return self._generation(ask, parsed, body, latency_s)
+
+    async def _scored(self, ask: _Ask, started: float) -> Generation | Fault:
+        """A reply without text: the log-probabilities of the answer's tokens."""
+        root = self._path.removesuffix("/chat/completions").removesuffix("/v1")
+
+        async def post(path: str, asked: dict[str, Any]) -> Told | Fault:
+            ask.sent = self._adapter.applied(asked)
+            where = self._path if path == CHAT else root + path
+            try:
+                answer = await self._opened().send("POST", where, encoded(ask.sent))
+            except Broken as error:
+                return self._broken(error)
+            body = self._redactor.body(answer[2])
+            parsed = parse_body(answer[0], answer[1], body)
+            return parsed if isinstance(parsed, Fault) else Told(parsed, body)
+
+        assert self._dialect is not None
+        scores = await SCORERS[self._dialect](self._spec, ask.request, post)
+        if isinstance(scores, Fault):
+            return self._redacted(scores)
+        reply = Reply("", "stop", usage=scores.usage, served_model=scores.served_model)
+        made = self._generation(ask, reply, scores.body, time.perf_counter() - started)
+        return structs.replace(made, token_ids=scores.token_ids, logprobs=scores.logprobs)
 
     def _opened(self) -> HttpClient:
         # Made at the first request: connections belong to the running event loop.
@@ -306,9 +339,7 @@ class OpenAIChat:
         # Once more: what was escaped in the body is plain text now.
         return replace(fault, message=self._redactor.text(fault.message))
 
-    def _generation(
-        self, ask: _Ask, reply: Reply, body: bytes, times_s: tuple[float, float]
-    ) -> Generation:
+    def _generation(self, ask: _Ask, reply: Reply, body: bytes, latency_s: float) -> Generation:
         usage = reply.usage
         priced = self._spec.cost(usage.prompt_tokens, usage.completion_tokens)
         source = "endpoint" if usage.cost is not None else "price" if priced is not None else None
@@ -322,7 +353,7 @@ class OpenAIChat:
             attempts=ask.attempts,
             adaptations=(*self._left_out, *self._adapter.notes(ask.body)),
             started_at=ask.started_at,
-            latency_s=times_s[1],
+            latency_s=latency_s,
             cost=priced if usage.cost is None else usage.cost,
             cost_source=source,
             body=body,

@@ -8,9 +8,11 @@ who answers. Each finding says what it means for the study.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import structs
 
 from formatspan.backends.base import Backend, ModelSpec
 from formatspan.checks.wording import plainly
@@ -60,7 +62,8 @@ class Finding:
 
     model: str
     about: str
-    """``reachable``, ``authorised``, ``model``, ``seed``, ``format``, ``tokens``, ``provider``."""
+    """``reachable``, ``authorised``, ``model``, ``seed``, ``format``, ``likelihood``, ``tokens`` or
+    ``provider``."""
     mark: Mark
     found: str
     """What was seen and what it means."""
@@ -142,6 +145,7 @@ async def examine(patient: Patient, listed: Mapping[str, object] | str | None) -
         *_listing(patient, listed),
         *_seed(patient, first, second, other),
         await _format(patient),
+        *[found async for found in _likelihood(patient)],
         *_tokens(patient, first),
         *_provider(patient, [r for r in (first, second, other) if isinstance(r, Generation)]),
     ]
@@ -272,6 +276,20 @@ async def _format(patient: Patient) -> Finding:
     if _fits(reply.text):
         return found(Mark.GOOD, "respected: the reply is held to the schema")
     return found(bad, "ignored without a word: constrained replies would be free ones")
+
+
+async def _likelihood(patient: Patient) -> AsyncIterator[Finding]:
+    if not patient.backend.capabilities.likelihood:
+        return
+    asked = _request(patient, (*OBJECT, Message("assistant", "It is sunny.")), temperature=0.0)
+    request = identified(structs.replace(asked, kind="likelihood"))
+    reply = await _asked(patient, request)
+    if isinstance(reply, Failure):
+        text = f"not told: falsify has no likelihood arm ({plainly(reply.message)})"
+        yield Finding(patient.label, "likelihood", Mark.WARN, text)
+    else:
+        text = "told for a given reply: falsify can score options"
+        yield Finding(patient.label, "likelihood", Mark.GOOD, text)
 
 
 def _fits(text: str) -> bool:

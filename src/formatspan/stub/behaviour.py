@@ -15,6 +15,7 @@ from formatspan.errors import UserError
 from formatspan.stub.faults import KINDS, Good
 from formatspan.stub.http import Asked, Told, response
 from formatspan.stub.replies import answer_to, completion, draw, prompt_of
+from formatspan.stub.scores import scores_in, template, tokenized
 from formatspan.stub.settings import Settings
 
 MODEL = "stub"
@@ -40,6 +41,9 @@ class Stub:
         """Requests, good replies, and faults by kind."""
         self.routes: dict[tuple[str, str], Route] = {
             ("POST", "/chat/completions"): self.complete,
+            ("POST", "/completion"): self.complete,
+            ("POST", "/apply-template"): self.help_out,
+            ("POST", "/tokenize"): self.help_out,
             ("GET", "/models"): self.models,
         }
         self.in_hand = 0
@@ -66,8 +70,17 @@ class Stub:
         entry = {"id": MODEL, "object": "model", "owned_by": "formatspan"}
         return self._soon(_json(200, {"object": "list", "data": [entry]}))
 
+    def help_out(self, asked: Asked) -> Told:
+        """A prompt's text or tokens, as llama.cpp's server tells them."""
+        body = _read(asked)
+        if isinstance(body, Told):
+            return self._soon(body)
+        if asked.path.endswith("/tokenize"):
+            return self._soon(_json(200, tokenized(body)))
+        return self._soon(_json(200, {"prompt": template(body.get("messages"))}))
+
     def complete(self, asked: Asked) -> Told:
-        """A chat completion or a fault."""
+        """A completion or a fault."""
         self.counts["requests"] += 1
         refused = self._over_limit()
         if refused is not None:
@@ -76,12 +89,9 @@ class Stub:
         if self._canned and plain:
             self.counts["good"] += 1
             return self._soon(Told(self._canned))
-        try:
-            body = json.loads(asked.body)
-        except ValueError:
-            return self._soon(_json(400, {"error": {"message": "the body is not JSON"}}))
-        if not isinstance(body, dict):
-            return self._soon(_json(400, {"error": {"message": "the body is no object"}}))
+        body = _read(asked)
+        if isinstance(body, Told):
+            return self._soon(body)
         return self._soon(self._refusal(body) or self._reply(asked, body))
 
     def _reply(self, asked: Asked, body: Mapping[str, Any]) -> Told:
@@ -92,10 +102,10 @@ class Stub:
         if text is None:
             text = answer_to(prompt, seed)
         key = hashlib.blake2b(
-            json.dumps([body.get("model"), body.get("messages"), number]).encode(), digest_size=8
+            json.dumps([*map(body.get, _IDENTITY), number]).encode(), digest_size=8
         ).digest()
         said = f" ({asked.header('authorization')})" if self.settings.echo else ""
-        whole = completion(body.get("model"), text, prompt, key.hex())
+        whole = completion(body.get("model"), text, prompt, key.hex()) | scores_in(body)
         kind = self._fault(key)
         self.counts["good" if kind is None else kind] += 1
         if kind is None:
@@ -157,6 +167,21 @@ class Stub:
 
     def _can(self, text: str) -> bytes:
         return _json(200, completion(MODEL, text, "x" * 1000, "canned")).data
+
+
+_IDENTITY = ("model", "messages", "prompt", "grammar")
+"""Keys of a body that tell requests apart, beside the seed."""
+
+
+def _read(asked: Asked) -> dict[str, Any] | Told:
+    """A request's object, or the refusal of what is none."""
+    try:
+        body = json.loads(asked.body)
+    except ValueError:
+        return _json(400, {"error": {"message": "the body is not JSON"}})
+    if not isinstance(body, dict):
+        return _json(400, {"error": {"message": "the body is no object"}})
+    return body
 
 
 def _refused(name: str) -> dict[str, str]:
