@@ -20,7 +20,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 tests: $(VENV)/.test
-	$(BIN)/pytest --cov --cov-report=term:skip-covered -m "not slow"
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=term:skip-covered -m "not slow"
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow

@@ -24,7 +24,6 @@ from formatspan.store import Store
 from formatspan.study import Study
 
 StudyOf = Callable[..., Study]
-KILLS = 30
 
 
 def _frozen(out: Path) -> str:
@@ -276,8 +275,9 @@ def _committed(store: Path) -> set[str]:
         return set()
 
 
+@pytest.mark.parametrize("kills", [8, pytest.param(30, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_nothing_is_lost_or_asked_twice(
-    small_study: StudyOf, tmp_path: Path
+    small_study: StudyOf, tmp_path: Path, kills: int
 ) -> None:
     study = small_study(
         models=[{"model": "scripted:", "name": "m", "concurrency": 2}],
@@ -290,7 +290,7 @@ def test_killed_at_random_moments_nothing_is_lost_or_asked_twice(
     out, log = tmp_path / "r", tmp_path / "asked.log"
     command = [sys.executable, str(tmp_path / "d.py"), str(tmp_path / "s.yaml"), str(out), str(log)]
     dice = random.Random(11)
-    for _ in range(KILLS):
+    for _ in range(kills):
         committed, seen = _committed(out / "run.sqlite"), _lines(log)
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _let_run(process, log, seen, dice.randrange(1, 12))
