@@ -16,7 +16,7 @@ from formatspan.stats.panel import Missing, Panel, TaskCounts
 from formatspan.stats.regression import CellRegression, accuracy_on_parseability
 from formatspan.stats.relations import Correlation
 from formatspan.stats.resampling import RESAMPLES, Resamples, resample_together
-from formatspan.stats.verdict import Needed, Verdict, verdicts
+from formatspan.stats.verdict import Needed, Sides, Verdict, verdicts
 
 Row = dict[str, Any]
 
@@ -24,24 +24,27 @@ Row = dict[str, Any]
 def compared(arms: Sequence[Arm]) -> list[Row]:
     """A row a model and arm; the first arm is the reference.
 
-    Every arm is drawn with the same examples, so that differences are paired.
+    The limits of an arm are those that an analysis of its replies has: no other arm moves them.
+    Its difference from the reference comes from both drawn together, so that it is paired.
     """
+    reference = arms[0]
+    alone = spans(reference.panel, _drawn(reference)[0])
+    return [row for arm in arms for row in _arm_rows(arm, reference, alone)]
+
+
+def _drawn(*arms: Arm) -> list[Resamples]:
+    """The arms drawn together, by the seed of an analysis."""
     rng = np.random.default_rng(SEED)
-    drawn = resample_together([a.panel for a in arms], rng, resamples=RESAMPLES)
-    reference = spans(arms[0].panel, drawn[0])
-    return [
-        row
-        for arm, draws in zip(arms, drawn, strict=True)
-        for row in _arm_rows(arm, draws, reference, first=arm is arms[0])
-    ]
+    return resample_together([arm.panel for arm in arms], rng, resamples=RESAMPLES)
 
 
-def _arm_rows(arm: Arm, drawn: Resamples, reference: Spans, *, first: bool) -> Iterator[Row]:
-    panel = arm.panel
+def _arm_rows(arm: Arm, reference: Arm, alone: Spans) -> Iterator[Row]:
+    """Rows of one arm; ``alone`` holds the spans of the reference."""
+    panel, (drawn,) = arm.panel, _drawn(arm)
     fsi, psi = spans(panel, drawn), spans(panel, drawn, "parseability")
     fsi_at, psi_at = mean_intervals(fsi), mean_intervals(psi)
     parts, counterfactual = decompositions(panel), forced(panel)
-    found = {} if first else verdicts(reference, fsi)
+    found = {} if arm is reference else verdicts(Sides(alone, fsi), _together(reference, arm))
     for m, model in enumerate(panel.models):
         shared = model_parts(parts, model)
         yield {
@@ -56,8 +59,14 @@ def _arm_rows(arm: Arm, drawn: Resamples, reference: Spans, *, first: bool) -> I
             "compliance_part": None if isinstance(shared, Missing) else shared.compliance,
             "conditional_part": None if isinstance(shared, Missing) else shared.conditional,
             **_finding(found.get(model)),
-            "note": _note(arm, model, fsi_at[model], found.get(model)),
+            "note": _note(arm, reference, m, fsi_at[model], found.get(model)),
         }
+
+
+def _together(reference: Arm, arm: Arm) -> Sides:
+    drawn = _drawn(reference, arm)
+    here, there = (spans(a.panel, d) for a, d in zip((reference, arm), drawn, strict=True))
+    return Sides(here, there)
 
 
 def _estimate(name: str, found: Estimate | Missing) -> Row:
@@ -94,24 +103,35 @@ def _finding(found: Verdict | Missing | None) -> Row:
 
 
 def _note(
-    arm: Arm, model: str, span: Estimate | Missing, found: Verdict | Missing | None
+    arm: Arm, reference: Arm, m: int, span: Estimate | Missing, found: Verdict | Missing | None
 ) -> str | None:
+    model = arm.panel.models[m]
     reasons = [arm.notes[model]] if model in arm.notes else []
     if isinstance(span, Missing):
-        reasons.append(span.reason)
-    elif isinstance(found, Missing):
+        return "; ".join([*reasons, span.reason])
+    if not _same_examples(arm.panel, reference.panel, m):
+        here, there = _examples(arm.panel, m), _examples(reference.panel, m)
+        reasons.append(
+            f"spans of other examples ({here:,}) than at normalized ({there:,}); the difference "
+            "is over the tasks that both have"
+        )
+    if isinstance(found, Missing):
         reasons.append(found.reason)
     elif isinstance(found, Verdict) and isinstance(found.needed, Missing):
         reasons.append(found.needed.reason)
     return "; ".join(reasons) or None
 
 
+def _same_examples(a: Panel, b: Panel, m: int) -> bool:
+    pairs = zip(a.tasks, b.tasks, strict=True)
+    return all(np.array_equal(s.indexed[m], t.indexed[m]) for s, t in pairs)
+
+
 def relations(arms: Sequence[Arm]) -> list[Row]:
     """A row an arm: r and β over all cells of the run, beside what scoring alone forces."""
-    rng = np.random.default_rng(SEED)
     rows = []
     for arm in arms:
-        found = accuracy_on_parseability(arm.panel, rng)
+        found = accuracy_on_parseability(arm.panel, np.random.default_rng(SEED))
         row: Row = {"arm": arm.name}
         row["r"] = found.r.r if isinstance(found.r, Correlation) else None
         row["forced_r"] = found.forced_r.r if isinstance(found.forced_r, Correlation) else None
