@@ -12,7 +12,7 @@ import formatspan
 import report_runs
 from formatspan.falsifier.command import falsify
 from formatspan.falsifier.result import Falsification
-from formatspan.report.falsifier import left_out, told
+from formatspan.report.falsifier import left_out, told, told_rows
 from formatspan.report.write import write_report
 
 FOUND = "formatspan.falsifier.compare.RESAMPLES"
@@ -72,7 +72,16 @@ def test_missing_arms_are_named_with_their_reason() -> None:
     (said,) = told(what)
     assert said.finding == "not settled"
     assert "What a constrained decoder leaves of it is not known (not asked yet)." in said.text
-    assert list(left_out(what.absent)) == ["constrained, likelihood: not asked yet"]
+    assert list(left_out(what)) == ["constrained, likelihood: not asked yet"]
+
+
+def test_rows_without_figures_are_a_sentence() -> None:
+    nothing = arm("", fsi=None, note="not indexed: no replies under json")
+    what = found(REFERENCE, nothing, {**nothing, "arm": "likelihood"})
+    assert [row["arm"] for row in told_rows(what, "arms")] == ["normalized"]
+    (line,) = left_out(what)
+    assert line == "constrained of m, likelihood of m: not indexed: no replies under json"
+    assert "not known (not indexed: no replies under json)" in told(what)[0].text
 
 
 def test_fewer_tasks_are_compared_with_the_span_on_them() -> None:
