@@ -87,6 +87,8 @@ def test_rows_without_figures_are_a_sentence() -> None:
 def test_fewer_tasks_are_compared_with_the_span_on_them() -> None:
     row = arm("collapsed", arm="likelihood", tasks=2, reference=0.35)
     assert "on 2 of 3 tasks, where it was 35.0" in told(found(REFERENCE, row))[0].text
+    part = told(found({**REFERENCE, "n": 90}, arm("collapsed", n=1200)))[0].text
+    assert "on other examples (1,200 instead of 90)" in part
 
 
 def test_the_section_stands_in_the_page_and_its_files_beside(

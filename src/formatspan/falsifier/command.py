@@ -11,7 +11,7 @@ from formatspan.errors import RunError, StudyError
 from formatspan.falsifier.asking import NO_LIMIT, Money, ask_for
 from formatspan.falsifier.outlook import Price, outlook, whole_run
 from formatspan.falsifier.reading import findings
-from formatspan.falsifier.result import ARMS, Falsification
+from formatspan.falsifier.result import ARMS, Falsification, asked_as
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.session import run as session_run
 from formatspan.store import Store
@@ -63,14 +63,9 @@ def falsify(
             unfinished, interrupted = ask_for(path, seen.prices, hears, data, money)
             if interrupted:
                 raise KeyboardInterrupt
-    absent |= {arm: why for arm in ARMS if (why := unfinished.get(_asked_as(arm)))}
+    absent |= {arm: why for arm in ARMS if (why := unfinished.get(asked_as(arm)))}
     with Store.read(RunFolder(path).store) as store:
         return replace(findings(store, wanted, absent), unfinished=unfinished)
-
-
-def _asked_as(arm: str) -> str:
-    """The arm whose requests give this one too."""
-    return "likelihood" if arm.startswith("likelihood") else arm
 
 
 def run_of(

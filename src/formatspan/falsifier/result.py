@@ -31,6 +31,11 @@ ARMS = (
 REFERENCE = "normalized"
 
 
+def asked_as(arm: str) -> str:
+    """The arm whose requests give this one too."""
+    return "likelihood" if arm.startswith("likelihood") else arm
+
+
 @dataclass(frozen=True)
 class Falsification:
     """Whether the span survives another way of scoring or decoding. Fractions of 1."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from formatspan.falsifier.result import asked_as
 from formatspan.report.escape import one_line
 from formatspan.report.numbers import MISSING, count, interval, percent, points, ratio
 from formatspan.report.tables import Column
@@ -90,6 +91,8 @@ def _said(arm: str, row: Row, reference: Row) -> str | None:
     if row["tasks"] != reference["tasks"]:
         tasks = f"{row['tasks']} of {reference['tasks']} tasks"
         than = f" on {tasks}, where it was {points(row['reference'])}"
+    elif row["n"] != reference["n"]:
+        than = f" on other examples ({count(row['n'])} instead of {count(reference['n'])})"
     where = f"{_HOW[arm]} the span is {_span(row)}{than}, at a mean accuracy of "
     return f"{where}{percent(row['accuracy'])}: {_meaning(arm, row)}{_floor(row, reference)}."
 
@@ -242,7 +245,8 @@ def _without_figures(found: Falsification) -> Iterator[tuple[str, str]]:
     rows = rows_of(found, "arms")
     for row in rows:
         if row["fsi"] is None:
-            yield f"{row['arm']} of {row.label}", row["note"]
+            why = found.unfinished.get(asked_as(row["arm"]))
+            yield f"{row['arm']} of {row.label}", "; ".join(filter(None, (row["note"], why)))
     there = {row["arm"] for row in rows if row["fsi"] is not None}
     for row in rows_of(found, "relations"):
         if row["arm"] in there and row["r"] is None and row["beta"] is None:
