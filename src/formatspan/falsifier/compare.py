@@ -11,11 +11,11 @@ from formatspan.falsifier.arms import Arm
 from formatspan.inference import SEED, plain_data
 from formatspan.stats.decomposition import decompositions, model_parts
 from formatspan.stats.forced import Forced, forced
-from formatspan.stats.intervals import Estimate, Spans, mean_intervals, spans
+from formatspan.stats.intervals import Estimate, mean_intervals, spans
 from formatspan.stats.panel import Missing, Panel, TaskCounts
 from formatspan.stats.regression import CellRegression, accuracy_on_parseability
 from formatspan.stats.relations import Correlation
-from formatspan.stats.resampling import RESAMPLES, Resamples, resample_together
+from formatspan.stats.resampling import RESAMPLES, Resamples, drawn_alike, resample_together
 from formatspan.stats.verdict import Needed, Sides, Verdict, verdicts
 
 Row = dict[str, Any]
@@ -27,24 +27,52 @@ def compared(arms: Sequence[Arm]) -> list[Row]:
     The limits of an arm are those that an analysis of its replies has: no other arm moves them.
     Its difference from the reference comes from both drawn together, so that it is paired.
     """
-    reference = arms[0]
-    alone = spans(reference.panel, _drawn(reference)[0])
-    return [row for arm in arms for row in _arm_rows(arm, reference, alone)]
+    reference, *others = arms
+    (normalized,) = _drawn(reference)
+    rows = list(_arm_rows(reference, reference, normalized, {}))
+    found: dict[str, list[Row]] = {}
+    for group in _groups(others):
+        paired = _drawn(reference, *group)
+        as_alone = drawn_alike(reference.panel, group[0].panel)
+        own = paired[1:] if as_alone else _drawn(*group)
+        for arm, alone, together in zip(group, own, paired[1:], strict=True):
+            sides = _sides(reference, arm, normalized, alone)
+            verdict = verdicts(sides, _sides(reference, arm, paired[0], together))
+            found[arm.name] = list(_arm_rows(arm, reference, alone, verdict))
+    return rows + [row for arm in others for row in found[arm.name]]
+
+
+def _groups(arms: Sequence[Arm]) -> list[list[Arm]]:
+    """Arms from which the same examples are drawn, so that one drawing serves all of them."""
+    groups: list[list[Arm]] = []
+    for arm in arms:
+        for group in groups:
+            if drawn_alike(group[0].panel, arm.panel):
+                group.append(arm)
+                break
+        else:
+            groups.append([arm])
+    return groups
 
 
 def _drawn(*arms: Arm) -> list[Resamples]:
-    """The arms drawn together, by the seed of an analysis."""
+    """The arms drawn together, by the seed of an analysis; if alike, each as it is alone."""
     rng = np.random.default_rng(SEED)
-    return resample_together([arm.panel for arm in arms], rng, resamples=RESAMPLES)
+    panels = [arm.panel for arm in arms]
+    return resample_together(panels, rng, resamples=RESAMPLES, as_alone=True)
 
 
-def _arm_rows(arm: Arm, reference: Arm, alone: Spans) -> Iterator[Row]:
-    """Rows of one arm; ``alone`` holds the spans of the reference."""
-    panel, (drawn,) = arm.panel, _drawn(arm)
+def _sides(reference: Arm, arm: Arm, here: Resamples, there: Resamples) -> Sides:
+    return Sides(spans(reference.panel, here), spans(arm.panel, there))
+
+
+def _arm_rows(
+    arm: Arm, reference: Arm, drawn: Resamples, found: Mapping[str, Verdict | Missing]
+) -> Iterator[Row]:
+    panel = arm.panel
     fsi, psi = spans(panel, drawn), spans(panel, drawn, "parseability")
     fsi_at, psi_at = mean_intervals(fsi), mean_intervals(psi)
     parts, counterfactual = decompositions(panel), forced(panel)
-    found = {} if arm is reference else verdicts(Sides(alone, fsi), _together(reference, arm))
     for m, model in enumerate(panel.models):
         shared = model_parts(parts, model)
         yield {
@@ -61,12 +89,6 @@ def _arm_rows(arm: Arm, reference: Arm, alone: Spans) -> Iterator[Row]:
             **_finding(found.get(model)),
             "note": _note(arm, reference, m, fsi_at[model], found.get(model)),
         }
-
-
-def _together(reference: Arm, arm: Arm) -> Sides:
-    drawn = _drawn(reference, arm)
-    here, there = (spans(a.panel, d) for a, d in zip((reference, arm), drawn, strict=True))
-    return Sides(here, there)
 
 
 def _estimate(name: str, found: Estimate | Missing) -> Row:
