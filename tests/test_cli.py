@@ -256,6 +256,23 @@ def test_falsify_runs_a_study_and_asks_what_is_missing(
     assert err.startswith("error: arm 'kind': expected normalized, paper, strict")
 
 
+def test_falsify_that_its_budget_stops_ends_as_run_does(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formatspan.falsifier.compare.RESAMPLES", 200)
+    monkeypatch.setattr("formatspan.spending.pricing.FREE_SCHEMES", frozenset())
+    Path("prices.yaml").write_text(
+        "prices: {'scripted:comply.json=0.2': {prompt: 1, completion: 1}}"
+    )
+    _call(capsys, monkeypatch, "run", str(study))
+    args = ("--yes", "--price-file", "prices.yaml", "--max-cost", "0.001")
+    code, out, err = _call(capsys, monkeypatch, "falsify", "runs/mine", *args)
+    assert code == 1
+    assert err.endswith("not complete: the same command goes on where this stopped\n")
+    why = "comply.json=0.2: the next request could exceed the budget of $0.001"
+    assert f"left out: constrained: {why}" in out
+
+
 @pytest.mark.parametrize("arms", [["--arms", "constrained"], ["--arms", "lenient", "--repair"]])
 def test_ctrl_c_while_arms_are_asked_says_how_to_go_on(
     arms: list[str],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from typer.testing import CliRunner
 import formatspan
 from formatspan.cli import app
 from formatspan.comparison import Comparison, compare
-from formatspan.errors import RunError, StudyError
+from formatspan.errors import RunError, StudyError, UserError
 from formatspan.stats.change import Change, change
 from formatspan.stats.panel import Panel, TaskCounts
+from formatspan.store import Store
 from formatspan.study import Study, WrapperEntry
 from formatspan.wrappers import family
 
@@ -138,13 +140,14 @@ def test_a_model_that_the_newer_run_lacks_fails_the_gate(
     both = _run(tmp_path / "both", models=models)
     newer = str(runs["before"])
     found = compare(both, newer)
-    assert (found.missing, found.to_dict()["missing"]) == (("gone",), ["gone"])
+    entry = {"kind": "model", "name": "gone", "text": f"gone: missing in {newer}"}
+    assert found.to_dict()["missing"] == [entry]
     line = f"gone: missing in {newer}: cannot be compared (--dropped gone if that is meant)"
     assert found.worse(99) == (line,)
     assert compare(newer, both).worse(99) == (), "a model more is nothing worse"
     assert compare(both, newer, dropped=["gone"]).worse(99) == ()
     assert compare(both, newer, pairs={"m": "m"}).worse(99) == (), "only the pairs named count"
-    with pytest.raises(RunError, match="no model 'x': expected m, gone"):
+    with pytest.raises(RunError, match="no model, task, wrapper or mode 'x': expected m, gone, "):
         compare(both, newer, dropped=["x"])
     with pytest.raises(RunError, match="has model 'm', so it was not dropped"):
         compare(both, newer, dropped=["m"])
@@ -154,9 +157,41 @@ def test_a_model_that_the_newer_run_lacks_fails_the_gate(
     assert CliRunner().invoke(app, [*gate, "--dropped", "gone"]).exit_code == 0
 
 
+def test_whatever_the_newer_run_lacks_fails_the_gate(runs: dict[str, Path], tmp_path: Path) -> None:
+    fewer = str(_run(tmp_path / "one", tasks=TASKS[:1], wrappers=["json", "plain"], examples=40))
+    texts = [gone.text for gone in compare(runs["before"], fewer).missing]
+    lacking = ["task demo_boolean"]
+    lacking += [f"wrapper {name}" for name in ("structured", "structured_delim", "deliberate")]
+    assert texts == [
+        *(f"{what}: missing in {fewer}" for what in lacking),
+        f"m: {fewer} lacks replies to 20 of 60 examples",
+    ]
+    names = [what.split()[1] for what in lacking]
+    assert len(compare(runs["before"], fewer, dropped=names).worse(99)) == 1
+    assert compare(runs["before"], fewer, dropped=[*names, "examples"]).worse(99) == ()
+    assert compare(fewer, runs["before"]).missing == (), "more of anything is nothing worse"
+    with pytest.raises(RunError, match="has wrapper 'json', so it was not dropped"):
+        compare(runs["before"], fewer, dropped=["json"])
+
+
+def test_replies_that_failed_are_missing(runs: dict[str, Path], tmp_path: Path) -> None:
+    newer = shutil.copytree(runs["before"], tmp_path / "r")
+    with Store.create(newer / "run.sqlite") as store, store.transaction():
+        store.connection.execute(
+            "DELETE FROM generations WHERE request_id IN (SELECT request_id FROM points WHERE "
+            "wrapper = 'json' AND task = 'demo_boolean' ORDER BY id LIMIT 25)"
+        )
+    (gone,) = compare(runs["before"], newer).missing
+    assert gone.text == f"m: {newer} lacks replies to 25 of 120 examples"
+    assert (gone.kind, gone.name) == ("examples", "examples")
+
+
 def test_nothing_in_common_is_an_error(runs: dict[str, Path], tmp_path: Path) -> None:
+    unlike = [str(runs["before"]), str(_run(tmp_path / "u", tasks=["demo_choice"]))]
+    refused = CliRunner().invoke(app, ["compare", *unlike, "--fail-if-worse", "5"])
+    assert isinstance(refused.exception, UserError), "which ends with exit code 2"
     with pytest.raises(RunError, match="no task in common"):
-        compare(runs["before"], _run(tmp_path / "t", tasks=["demo_choice"]))
+        compare(*unlike)
     with pytest.raises(RunError, match="no wrapper in common"):
         compare(runs["fewer"], _run(tmp_path / "w", wrappers=["deliberate"]))
     with pytest.raises(StudyError, match="level 'no'"):
@@ -171,7 +206,8 @@ def test_one_common_wrapper_says_why_and_fails_the_gate(
     found = compare(runs["before"], _run(tmp_path / "one", wrappers=["json"]))
     reason = "fewer than 2 wrappers in common: there is no range"
     assert found.models[0]["conclusion"] == f"Cannot be compared: {reason}."
-    assert found.worse(50) == (f"m: cannot be compared: {reason}",)
+    assert len(found.missing) == 4, "the other wrappers"
+    assert found.worse(50)[4:] == (f"m: cannot be compared: {reason}",)
 
 
 def test_tables_are_compared_too(tmp_path: Path) -> None:

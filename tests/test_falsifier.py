@@ -176,6 +176,7 @@ def test_a_budget_holds_for_the_arms_too(tmp_path: Path) -> None:
     heard, limit = Counting(), done.spent * 1.5
     found = falsify(tmp_path / "r", arms=["likelihood"], ask=True, listener=heard, max_cost=limit)
     assert any("left off" in line and "--max-cost" in line for line in heard.said)
+    assert "--max-cost" in found.unfinished["likelihood"]
     assert 0 < heard.seen["script, likelihood"][1] < 600
     with Store.read(tmp_path / "r" / "run.sqlite") as store:
         spent = spent_so_far(store, {})["script"]
@@ -186,6 +187,55 @@ def test_a_budget_holds_for_the_arms_too(tmp_path: Path) -> None:
     assert again.spent == pytest.approx(spent), "the run knows what its arms cost"
     found = falsify(tmp_path / "r", arms=["likelihood"], ask=True, max_cost=100)
     assert found.absent == {}
+
+
+def test_the_rest_of_an_arm_keeps_its_name(tmp_path: Path) -> None:
+    priced = {"model": "scripted:", "name": "script", "extra_body": COMPLIANCE}
+    priced["price"] = {"prompt": 1.0, "completion": 10.0}
+    done = formatspan.run(study(COMPLIANCE, examples=10, models=[priced]), out=tmp_path / "r")
+    falsify(tmp_path / "r", arms=["constrained"], ask=True, max_cost=done.spent * 1.5)
+    assert [p.arm for p in outlook(tmp_path / "r", ["constrained"]).prices] == ["constrained"]
+    assert outlook(tmp_path / "r", ["lenient"]).prices == ()
+    with Store.create(tmp_path / "r" / "run.sqlite") as store, store.transaction():
+        store.connection.execute(
+            "DELETE FROM generations WHERE request_id IN "
+            "(SELECT request_id FROM points WHERE mode = 'free' AND wrapper = 'json')"
+        )
+    heard = Counting()
+    prices = outlook(tmp_path / "r", ["lenient"]).prices
+    found = falsify(tmp_path / "r", arms=["lenient"], ask=True, listener=heard)
+    # One session asks all that a model lacks: so much was announced, and under which names.
+    assert [p.arm for p in prices] == ["the run itself", "constrained"]
+    announced = sum(p.requests for p in prices)
+    assert heard.seen == {"script, the run itself and constrained": (announced, announced)}
+    assert found.unfinished == {}
+
+
+def test_an_interval_is_the_same_wherever_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formatspan.falsifier.compare.RESAMPLES", 10_000)
+    few_points = {"tasks": ["demo_choice", "demo_number"], "examples": 10, "max_tokens": 8}
+    formatspan.run(study(COMPLIANCE, **few_points), out=tmp_path / "r")
+    every = {r["arm"]: r for r in falsify(tmp_path / "r", ask=True).arms.to_dicts()}
+    few = {r["arm"]: r for r in falsify(tmp_path / "r", arms=["lenient"]).arms.to_dicts()}
+    assert few == {arm: every[arm] for arm in ("normalized", "lenient")}
+    limits = ("fsi", "fsi_low", "fsi_high", "psi_low", "psi_high")
+
+    def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+        return all(a[key] == b[key] for key in limits)
+
+    found = formatspan.analyze(tmp_path / "r", levels=True, caps=True)
+    for row in found.models.to_dicts():
+        assert same(row, every["normalized" if row["mode"] == "free" else "constrained"])
+    assert found.levels is not None
+    for row in found.levels.filter(mode="free", subset="all").to_dicts():
+        assert same(row, every[row["level"]])
+    assert found.caps is not None
+    at_cap = found.caps.filter(mode="free", cap=8).to_dicts()
+    (whole,) = (row for row in at_cap if row["task"] is None)
+    assert same(whole, every["normalized"])
+    assert "spans of other examples (10) than at normalized (20)" in every["likelihood"]["note"]
 
 
 def test_a_budget_wants_a_price(tmp_path: Path, unused_tcp_port: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from formatspan.atomic import write_text, write_with
+from formatspan.billing.planner import plan
 from formatspan.errors import RunError, StorageError, UserError
 from formatspan.folder import Run, default_folder
 from formatspan.paths import usable, writable_file, writable_folder
@@ -141,6 +142,10 @@ def test_a_study_without_a_name_goes_on_with_its_own_run_only(
         RunError, match=r"other tasks \(demo_number, demo_boolean\).*--out runs/study"
     ):
         ask([one], ["demo_choice"])
+    unnamed = {"models": [one], "tasks": ["demo_choice"], "examples": 2}
+    with pytest.raises(RunError, match="holds a run with other tasks"):
+        plan(Study.build(unnamed), online=False)
+    assert plan(Study.build({**unnamed, "name": "study2"}), online=False).models[0].requests == 10
     named = ask([one], ["demo_choice"], name="mine")
     assert named.folder == Path("runs/mine"), "a name is a decision"
     keys = {"examples": 2, "wrappers": ["plain", "json"]}

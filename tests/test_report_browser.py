@@ -201,7 +201,7 @@ def test_the_page_fits_its_width(browser: Chrome, tame: Path, tmp_path: Path) ->
 def test_no_legend_is_cut_off(browser: Chrome, tmp_path: Path) -> None:
     names = ("Meta-Llama-3.1-405B-Instruct-Turbo", "Qwen2.5-Coder-14B-Instruct-GPTQ-Int4", "m")
     models = [
-        {"model": f"scripted:accuracy=0.{i + 5}", "name": name, "size_b": i + 1, "family": name}
+        {"model": f"scripted:accuracy=0.{i + 5}", "name": name, "size_b": 10 - i, "family": name}
         for i, name in enumerate(names)
     ]
     keys = {"models": models, "tasks": ["demo_choice", "demo_number"], "examples": 8}
@@ -213,7 +213,7 @@ def test_no_legend_is_cut_off(browser: Chrome, tmp_path: Path) -> None:
         """
         return [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
           const box = svg.getBoundingClientRect();
-          const texts = [...svg.querySelectorAll(".role-legend text, .role-axis text")];
+          const texts = [...svg.querySelectorAll("text")];
           return texts.filter((text) => {
             const at = text.getBoundingClientRect();
             return at.left < box.left - 1 || at.right > box.right + 1;
@@ -226,6 +226,17 @@ def test_no_legend_is_cut_off(browser: Chrome, tmp_path: Path) -> None:
         "const d = document.documentElement; return [d.scrollWidth, d.clientWidth]",
     )
     assert widths[0] == widths[1], "a figure that is wider scrolls in its own box"
+    told = _script(
+        browser,
+        """
+        const open = ".scroll:not(details:not([open]) *)";
+        return [...document.querySelectorAll(open)].every((box) => {
+          const wider = box.scrollWidth > box.clientWidth + 1;
+          return box.previousElementSibling.hidden !== wider
+            && box.classList.contains("on-right") === wider;
+        });""",
+    )
+    assert told, "a box that scrolls says so, and no other does"
 
 
 def test_tooltips_themes_and_checklist(tame: Path) -> None:

@@ -12,7 +12,7 @@ import formatspan
 import report_runs
 from formatspan.falsifier.command import falsify
 from formatspan.falsifier.result import Falsification
-from formatspan.report.falsifier import left_out, told
+from formatspan.report.falsifier import left_out, told, told_rows
 from formatspan.report.write import write_report
 
 FOUND = "formatspan.falsifier.compare.RESAMPLES"
@@ -72,12 +72,23 @@ def test_missing_arms_are_named_with_their_reason() -> None:
     (said,) = told(what)
     assert said.finding == "not settled"
     assert "What a constrained decoder leaves of it is not known (not asked yet)." in said.text
-    assert list(left_out(what.absent)) == ["constrained, likelihood: not asked yet"]
+    assert list(left_out(what)) == ["constrained, likelihood: not asked yet"]
+
+
+def test_rows_without_figures_are_a_sentence() -> None:
+    nothing = arm("", fsi=None, note="not indexed: no replies under json")
+    what = found(REFERENCE, nothing, {**nothing, "arm": "likelihood"})
+    assert [row["arm"] for row in told_rows(what, "arms")] == ["normalized"]
+    (line,) = left_out(what)
+    assert line == "constrained of m, likelihood of m: not indexed: no replies under json"
+    assert "not known (not indexed: no replies under json)" in told(what)[0].text
 
 
 def test_fewer_tasks_are_compared_with_the_span_on_them() -> None:
     row = arm("collapsed", arm="likelihood", tasks=2, reference=0.35)
     assert "on 2 of 3 tasks, where it was 35.0" in told(found(REFERENCE, row))[0].text
+    part = told(found({**REFERENCE, "n": 90}, arm("collapsed", n=1200)))[0].text
+    assert "on other examples (1,200 instead of 90)" in part
 
 
 def test_the_section_stands_in_the_page_and_its_files_beside(

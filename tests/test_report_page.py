@@ -68,11 +68,11 @@ def test_scripts_and_styles_are_those_of_the_policy(html: str) -> None:
     assert "default-src 'none'" in allowed
     scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     styles = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
-    assert len(scripts) == 3
+    assert len(scripts) == 4
     assert len(styles) == 1
     for text in (*scripts, *styles):
         assert source_hash(text) in allowed
-    assert allowed.count("sha256-") == 4
+    assert allowed.count("sha256-") == 5
 
 
 def test_nothing_is_inline_or_fetched(html: str) -> None:

@@ -125,7 +125,8 @@ def test_undecided_few_and_nothing() -> None:
     assert "established" in few.loss
     assert "no example with replies" in answer(_view(("phi", {"fsi": None}))).span
     assert "one wrapper only" in answer(_view(("phi", CALM), wrappers=("plain",))).span
-    assert "without an interval" in answer(_view(("phi", {"fsi": 0.3}))).span
+    bare = answer(_view(("phi-4", {"fsi": 0.3}), ("qwen 2", {"fsi": 0.2}))).span
+    assert bare.startswith("Measured spans (phi-4: 30.0 points and qwen 2: 20.0 points) come")
 
 
 def test_an_empty_run_says_so() -> None:
@@ -141,7 +142,8 @@ def test_many_models_are_counted() -> None:
     said = answer(_view(*models, ("calm", CALM))).span
     assert "m0 by 30.0" in said
     assert "m1 by 29.0" in said
-    assert "2 more models by less" in said
+    assert "(45.0%). It moves the accuracy of m1 by 29.0 points (26.0 to 36.0), m2 by" in said
+    assert "2 more models by less. calm is safe" in said
     assert "m3" not in said
     assert said.endswith("with 95% confidence.")
 

@@ -31,7 +31,7 @@ from formatspan.stats.regression import accuracy_on_parseability
 from formatspan.stats.relations import fsi_with_psi
 from formatspan.stats.resampling import resample
 from formatspan.stats.variance import wrapper_variance
-from formatspan.stats.verdict import verdicts
+from formatspan.stats.verdict import Sides, verdicts
 
 
 @st.composite
@@ -58,7 +58,7 @@ def _figures(panel: Panel) -> Iterator[Any]:
     fsi, psi = spans(panel, drawn), spans(panel, drawn, "parseability")
     means = mean_intervals(fsi)
     yield from (drawn, fsi, psi, pair_intervals(fsi), pair_intervals(psi), means)
-    yield from (differences(fsi), contrast(means), equal_accuracy(fsi), verdicts(fsi, fsi))
+    yield from (differences(fsi), contrast(means), equal_accuracy(fsi), verdicts(Sides(fsi, fsi)))
     yield noise_floor(panel, rng, count=20)
     parts = decompositions(panel)
     yield from (parts, *(model_parts(parts, m) for m in panel.models))

@@ -76,6 +76,18 @@ def test_panels_drawn_together_are_paired() -> None:
         resample_together([world, panel(counts([[1, 0]], name="other"))], _rng())
 
 
+def test_panels_drawn_as_alone_are_what_they_are_alone() -> None:
+    worlds = [panel(simulated(_rng(i), [0.7, 0.5], examples=30)) for i in range(3)]
+    together = resample_together(worlds, _rng(), resamples=50, as_alone=True)
+    for world, drawn in zip(worlds, together, strict=True):
+        alone = resample(world, _rng(), resamples=50)
+        assert np.array_equal(alone.accuracy, drawn.accuracy)
+        assert np.array_equal(alone.parseability, drawn.parseability)
+    assert not np.array_equal(
+        resample_together(worlds, _rng(), resamples=50)[1].accuracy, together[1].accuracy
+    )
+
+
 def test_the_same_seed_gives_the_same_figures() -> None:
     world = panel(simulated(_rng(), [0.5, 0.8]))
     first, second = (resample(world, _rng(3), resamples=300) for _ in range(2))

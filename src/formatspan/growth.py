@@ -56,7 +56,7 @@ def merge(old: Study, new: Study) -> Study:
 
 
 def refuse_other(old: Study, new: Study, run: Path) -> None:
-    """Refuse to go on with a run that was found by chance, as neither study has a name.
+    """Refuse a run that was found by chance, as ``new`` has no name and no folder was given.
 
     The same command with more or fewer models or tasks is the same study; one with others may be
     meant for a run of its own.
@@ -64,6 +64,8 @@ def refuse_other(old: Study, new: Study, run: Path) -> None:
     Raises:
         RunError: ``new`` has other models or tasks than the run, which began as ``old``.
     """
+    if "name" in new.model_fields_set:
+        return
     for key in ("models", "tasks"):
         there, here = ([e.name for e in getattr(s, key)] for s in (old, new))
         if not (set(there) <= set(here) or set(here) <= set(there)):

@@ -26,7 +26,7 @@ LEVELS: tuple[Level, ...] = ("strict", "normalized", "lenient")
 IMPORTED = "as imported"
 """Stands where a level would for replies that were read and scored elsewhere."""
 
-EXTRACTOR_VERSION = "3"
+EXTRACTOR_VERSION = "4"
 """Raised whenever a reply may be read differently than before; stored with every analysis."""
 
 

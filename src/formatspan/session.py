@@ -85,7 +85,7 @@ def run(
     if batch:
         check_batchable(study)
     money = _Money(max_cost, _prices(study, max_cost, price_file, hears))
-    if out is None and "name" not in study.model_fields_set and not fresh:
+    if out is None and not fresh:
         _refuse_another(study, folder)
     aside = None
     if fresh and folder.store.exists():

@@ -78,8 +78,8 @@ def _curve_rows(
 ) -> Iterator[dict[str, Any]]:
     panels = {cap: _panel(cut, i, table, study, mode) for i, cap in enumerate(cut.caps)}
     exact = all(how.exact for how in cut.how.values())
-    rng = np.random.default_rng(SEED)
-    curve = cap_curve(cut.caps, panels.__getitem__, rng, exact=exact)
+    whole = {study.sampling(entry).max_tokens for entry in study.models}
+    curve = cap_curve(cut.caps, panels.__getitem__, SEED, exact=exact, whole=whole)
     for entry in study.models:
         if entry.name in cut.hidden or entry.name not in cut.how:
             continue

@@ -19,7 +19,7 @@ from formatspan.billing.tokens import Stored, TokenCount, added, stored_replies
 from formatspan.errors import BackendError, DataError, StudyError
 from formatspan.folder import RunFolder, default_folder
 from formatspan.grid import Budgets, OpenModel, endpoint_hash, padding_unit
-from formatspan.growth import merge
+from formatspan.growth import merge, refuse_other
 from formatspan.planning import described, load_tasks
 from formatspan.routing import KEY as PROVIDER
 from formatspan.routing import UNPINNED, is_pinned
@@ -78,7 +78,7 @@ def plan(
     )
     if not 0 < fsi < 100:
         raise StudyError(f"fsi: expected percentage points between 0 and 100, got {fsi:g}")
-    before = _Before.of(folder, study)
+    before = _Before.of(folder, study, found_by_chance=run is None)
     return _Planner(before, options, Path(data_dir) if data_dir is not None else None).plan()
 
 
@@ -93,12 +93,15 @@ class _Before(NamedTuple):
     """By label; models whose pace is not known are left out."""
 
     @classmethod
-    def of(cls, folder: RunFolder, study: Study) -> _Before:
+    def of(cls, folder: RunFolder, study: Study, *, found_by_chance: bool) -> _Before:
         if not folder.store.is_file():
             return cls(study, frozenset(), {}, {}, {})
         with Store.read(folder.store) as store:
             known = store.meta("study")
-            merged = merge(Study.stored(known, folder.path), study) if known else study
+            there = Study.stored(known, folder.path) if known else None
+            if there and found_by_chance:
+                refuse_other(there, study, folder.path)  # as a run of the study would
+            merged = merge(there, study) if there else study
             # A run asks the models of its command, not those of earlier ones.
             named = {m.name for m in study.models}
             asked = tuple(m for m in merged.models if m.name in named)

@@ -246,3 +246,6 @@ def falsify(
         sys.stdout.write(found.to_json() + "\n")
     else:
         print_falsification(found, new_console())
+    if found.unfinished:
+        sys.stderr.write("not complete: the same command goes on where this stopped\n")
+        raise typer.Exit(1)

@@ -89,7 +89,11 @@ def compare(
     ] = None,
     dropped: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A model of A that B lacks on purpose; repeat."),
+        typer.Option(
+            metavar="NAME",
+            help="A model, task, wrapper or mode of A that B lacks on purpose, or "
+            "'examples'; repeat.",
+        ),
     ] = None,
     level: Level = None,
     fail_if_worse: Annotated[
@@ -97,8 +101,8 @@ def compare(
         typer.Option(
             metavar="POINTS",
             parser=real("--fail-if-worse", 0),
-            help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise, or a "
-            "model of A is missing in B.",
+            help="Exit code 1 if accuracy fell or FSI rose by more than this, beyond noise, or "
+            "something of A is missing in B.",
         ),
     ] = None,
     as_json: AsJson = False,

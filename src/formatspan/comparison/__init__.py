@@ -2,8 +2,8 @@
 
 Indices over different wrapper sets are not comparable (they grow with the number of wrappers),
 so both sides are computed again on the common tasks, examples and wrappers. Where each figure
-comes from: ``sides`` finds what is common, `formatspan.stats.change` counts, ``said`` says what
-can be concluded.
+comes from: ``sides`` finds what is common, ``missing`` what is not, `formatspan.stats.change`
+counts, ``said`` says what can be concluded.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from formatspan._version import __version__
+from formatspan.comparison.missing import Absent, absent, absent_examples
 from formatspan.comparison.said import absence, conclusion, losses
-from formatspan.comparison.sides import Common, Side, common, examples_of, side
+from formatspan.comparison.sides import Common, Side, common, examples_of, indexed_in, side
 from formatspan.errors import RunError
 from formatspan.records import Level
 from formatspan.stats.change import Change, Spans, change
@@ -43,8 +44,8 @@ class Comparison:
     tasks: tuple[str, ...]
     warnings: tuple[str, ...]
     """What differs between the sides, and what was left out."""
-    missing: tuple[str, ...]
-    """Models of a that b lacks and that nobody said were dropped on purpose."""
+    missing: tuple[Absent, ...]
+    """What a has and b lacks, and nobody said was dropped on purpose."""
     models: tuple[Mapping[str, Any], ...]
     """A row a pair of models and decoding mode; figures are None where ``note`` says why."""
 
@@ -53,9 +54,9 @@ class Comparison:
 
         Accuracy under a wrapper counts if it fell, FSI if it rose, with the limit of the interval
         that is nearer to zero beyond ``points``. What could not be compared counts too, and so
-        does a model that b lacks: a gate must not pass because nothing was measured.
+        does what b lacks: a gate must not pass because nothing was measured.
         """
-        gone = (absence(name, self.b) for name in self.missing)
+        gone = map(absence, self.missing)
         return (*gone, *(line for row in self.models for line in losses(row, points)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +65,8 @@ class Comparison:
             "schema_version": SCHEMA_VERSION,
             "formatspan_version": __version__,
             **{name: getattr(self, name) for name in ("a", "b", "level")},
-            **{n: list(getattr(self, n)) for n in ("wrappers", "tasks", "warnings", "missing")},
+            **{n: list(getattr(self, n)) for n in ("wrappers", "tasks", "warnings")},
+            "missing": [gone._asdict() for gone in self.missing],
             "models": [dict(row) for row in self.models],
         }
 
@@ -89,11 +91,12 @@ def compare(
         level: Extraction level of both; the level of ``a``'s study by default.
         pairs: Models of ``a`` by name with the model of ``b`` to set against; by default models
             of the same name.
-        dropped: Models of ``a`` that ``b`` lacks on purpose; any other that it lacks is worse.
+        dropped: Names of models, tasks, wrappers and modes of ``a`` that ``b`` lacks on purpose,
+            ``examples`` for any number of these; what else it lacks is worse.
 
     Raises:
-        RunError: A folder is no run, the two have no model, task or wrapper in common, or a
-            dropped model is unknown or still there.
+        RunError: A folder is no run, the two have no model, task or wrapper in common, or what
+            was dropped is unknown or still there.
         StudyError: There is no such level.
         DataError: A table has a mistake.
     """
@@ -102,10 +105,14 @@ def compare(
     second = side(b, read_at)
     found = common(first, second)
     rows: list[dict[str, Any]] = []
-    matched, missing = _pairs(first, second, pairs, dropped)
+    matched = _pairs(first, second, pairs)
+    gone = absent(
+        first, found, b=second, matched=None if pairs else [a for a, _ in matched], dropped=dropped
+    )
     for mode in found.modes:
         for name_a, name_b in matched:
-            rows.append(_row(found, name_a, name_b, mode))
+            had = indexed_in(first, found, name_a, mode)
+            rows.append(_row(found, name_a, name_b, mode) | {"n_a": had})
     return Comparison(
         a=first.name,
         b=second.name,
@@ -113,33 +120,26 @@ def compare(
         wrappers=found.wrappers,
         tasks=found.tasks,
         warnings=(*found.warnings, *(() if pairs else _alone(first, second))),
-        missing=missing,
+        missing=(*gone, *absent_examples(rows, second, dropped)),
         models=tuple(rows),
     )
 
 
-def _pairs(
-    a: Side, b: Side, pairs: Mapping[str, str] | None, dropped: Collection[str]
-) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Models to set against each other, and those of ``a`` that ``b`` should have and lacks."""
+def _pairs(a: Side, b: Side, pairs: Mapping[str, str] | None) -> list[tuple[str, str]]:
+    """Models to set against each other."""
     names_a, names_b = a.models, b.models
-    for name in dropped:
-        _known(a, name)
-        if name in names_b:
-            raise RunError(f"{b.name}: has model {name!r}, so it was not dropped")
     if pairs:
         for one, other in pairs.items():
             _known(a, one)
             _known(b, other)
-        return list(pairs.items()), ()
+        return list(pairs.items())
     shared = [n for n in names_a if n in names_b]
     if not shared:
         raise RunError(
             f"no model of the same name: {a.name} has {', '.join(names_a)}, {b.name} has "
             f"{', '.join(names_b)}: name a pair, {_spelled(names_a[0])}={_spelled(names_b[0])}"
         )
-    lacking = (n for n in names_a if n not in shared and n not in dropped)
-    return [(n, n) for n in shared], tuple(lacking)
+    return [(n, n) for n in shared]
 
 
 def _spelled(name: str) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from formatspan.comparison.missing import Absent
 
 FEW = 20
 """Fewer examples than this, over all tasks, are too few for a word about sensitivity."""
@@ -75,9 +79,10 @@ def losses(row: Mapping[str, Any], points: float) -> Iterator[str]:
         )
 
 
-def absence(model: str, b: str) -> str:
-    """What a model that the newer side lacks means for a gate."""
-    return f"{model}: missing in {b}: cannot be compared (--dropped {model} if that is meant)"
+def absence(gone: Absent) -> str:
+    """What the newer side's lack of something means for a gate."""
+    name = shlex.quote(gone.name)
+    return f"{gone.text}: cannot be compared (--dropped {name} if that is meant)"
 
 
 def _versus(row: Mapping[str, Any]) -> str:

@@ -182,6 +182,21 @@ def _of(table: pl.DataFrame, kept: pl.DataFrame, wrappers: tuple[str, ...]) -> p
     return rows.join(kept, on=_KEY, how="inner")
 
 
+def indexed_in(a: Side, found: Common, model: str, mode: str) -> int:
+    """Examples of ``a`` with replies under every common wrapper, over the common tasks."""
+    import polars as pl
+
+    rows = a.table.with_columns(pl.col("model", "task", "wrapper", "mode").cast(pl.String))
+    rows = rows.filter(
+        (pl.col("model") == model)
+        & (pl.col("mode") == mode)
+        & pl.col("task").is_in(found.tasks)
+        & pl.col("wrapper").is_in(found.wrappers)
+    )
+    panel = panel_of(rows, [model], found.tasks, found.wrappers)
+    return int(sum(t.means.n[0] for t in panel.tasks))
+
+
 def examples_of(
     found: Common, model_a: str, model_b: str, mode: str
 ) -> tuple[Panel, Panel] | Missing:

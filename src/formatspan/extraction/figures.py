@@ -6,6 +6,7 @@ import re
 from collections import deque
 
 from formatspan.extraction.amounts import OWN_UNIT, money
+from formatspan.extraction.corrections import corrected
 from formatspan.extraction.denial import denied_before
 from formatspan.extraction.hits import Hit
 from formatspan.extraction.neighbours import CLAUSE_END, aside, beside, together
@@ -56,6 +57,9 @@ def line_answer(text: str, start: int, end: int) -> Hit | None:
     concluded = at is not None
     at = last if at is None else at
     chosen, before = meant[at], meant[at - 1] if at else None
+    later = corrected(text, chosen)
+    if later:
+        return Hit(*later)
     amount = money(text, chosen) or (money(text, before) if before else None)
     if amount:
         return amount
@@ -69,7 +73,13 @@ def line_answer(text: str, start: int, end: int) -> Hit | None:
 
 
 def concluded_clause(text: str, start: int, end: int) -> Hit | None:
-    """The number that a clause of ``text[start:end]`` comes to and ends with."""
+    """The number that a clause of ``text[start:end]`` comes to and ends with.
+
+    A number that opens the line and is taken back comes to another.
+    """
+    first = next(numerals(text, start, end), None)
+    if first and _opens(text, first, start) and (later := corrected(text, first)):
+        return Hit(*later)
     hit = line_answer(text, start, end)
     if not hit or hit.value is None:
         return hit

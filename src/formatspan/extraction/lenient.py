@@ -7,6 +7,7 @@ from itertools import islice
 
 from formatspan.contracts import AnswerSpace, Contract
 from formatspan.extraction import boxes, json_reply
+from formatspan.extraction.corrections import takes_back
 from formatspan.extraction.cues import choice_cues, last_cue, own_cue
 from formatspan.extraction.figures import concluded_clause
 from formatspan.extraction.hits import Finding, Hit, Reader, agree
@@ -48,7 +49,7 @@ def from_json(
 
 def from_text(text: str, contract: Contract, space: AnswerSpace, reader: Reader) -> Finding | None:
     """The last cue; a box; the whole reply, its last or first line; the only answer named."""
-    spelled = in_digits(text) if space.kind == "number" else None
+    written, spelled = text, in_digits(text) if space.kind == "number" else None
     text = spelled or text
     prose = reader.prose(text)
     if not prose.strip() and text.strip():
@@ -62,19 +63,40 @@ def from_text(text: str, contract: Contract, space: AnswerSpace, reader: Reader)
         or _closed(prose, contract.after, reader)
         or _last_box(text, boxed, reader)
         # A box that cannot be read is the reply's answer still; nothing beside it is.
-        or (None if boxed else _lines(prose, space, reader) or _anywhere(prose, reader, spelled))
+        or (None if boxed else _elsewhere(prose, written, space, reader))
     )
+
+
+def _elsewhere(prose: str, written: str, space: AnswerSpace, reader: Reader) -> Finding | None:
+    """What a reply without cue or box gives.
+
+    Where it has digits, words are its answer only as its last line, or where that comes to them.
+
+    Args:
+        prose: With number words in digits, of the same length as ``written``.
+        written: As the reply has it.
+        space: The answers there are.
+        reader: Reads them.
+    """
+    if space.kind != "number" or prose == written:
+        return _lines(prose, space, reader) or reader.anywhere(prose)
+    bounds = line_bounds(prose, 0, len(prose))
+    if not any(map(str.isdigit, written)):
+        return _lines(prose, space, reader) or _concluded(prose, bounds)
+    whole = reader.whole_leniently(prose, *bounds)
+    found = Finding(whole) if whole else _concluded(prose, bounds)
+    if found and prose[slice(*found.hit[1:])] != written[slice(*found.hit[1:])]:
+        return found
+    return _lines(written, space, reader) or reader.anywhere(written)
 
 
 def _cues(space: AnswerSpace) -> tuple[re.Pattern[str], ...]:
     return (_RESULT,) if space.kind == "number" else choice_cues(space.labels)
 
 
-def _anywhere(text: str, reader: Reader, spelled: str | None) -> Finding | None:
-    """The only answer named; words such as "two" are none unless the text comes to them."""
-    if spelled is None:
-        return reader.anywhere(text)
-    hit = concluded_clause(text, *line_bounds(text, 0, len(text)))
+def _concluded(text: str, line: tuple[int, int]) -> Finding | None:
+    """The number that a line comes to."""
+    hit = concluded_clause(text, *line)
     return Finding(hit, explicit=False) if hit else None
 
 
@@ -93,7 +115,8 @@ def _last_box(text: str, boxed: list[boxes.Box], reader: Reader) -> Finding | No
     hits = [boxes.read(text, box, reader, leniently=True) for box in boxed]
     if not hits or hits[-1] is None:
         return None
-    if len(boxed) > 1 and boxed[-1].start - boxed[-2].end < _SIDE_BY_SIDE:
+    between = text[boxed[-2].end : boxed[-1].start] if len(boxed) > 1 else ""
+    if len(boxed) > 1 and len(between) < _SIDE_BY_SIDE and not takes_back(between):
         both = agree([hit for hit in hits[-2:] if hit])
         return Finding(both) if both else None
     return Finding(hits[-1], changed=any(h and h.value != hits[-1].value for h in hits))

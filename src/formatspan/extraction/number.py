@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from formatspan.extraction.amounts import UNIT, money
+from formatspan.extraction.corrections import corrected
 from formatspan.extraction.figures import line_answer
 from formatspan.extraction.hits import Finding, Hit
 from formatspan.extraction.neighbours import beside
@@ -89,6 +90,9 @@ class NumberReader:
         found = numeral(text, token, start) if token else None
         if not found:
             return None
+        later = corrected(text, found)
+        if later:
+            return Hit(*later)
         equation = _right_side(text, found)
         if equation and (equation.value is not None or found.value is None):
             return Hit(*equation)

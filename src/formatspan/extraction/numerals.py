@@ -27,7 +27,7 @@ _OPERATOR = (
     r"\{?[-+−]?"
 )
 TOKEN = re.compile(
-    rf"{UNBROKEN}(?<![.])(?<!\d,)(?<!\d')(?:"
+    rf"{UNBROKEN}(?<![.])(?<!\d,)(?<!\d')(?!(?:(?<=[A-Za-z],)|(?<=[A-Za-z], ))000(?!\d))(?:"
     r"\\[dt]?frac\{(?P<over>\d{1,30})\}\{(?P<under>\d{1,30})\}"
     r"|(?P<units>\d{1,9})[ ](?P<top>\d{1,3})/(?P<bottom>\d{1,3})(?![\d/])"
     rf"|{_NUMBER}(?P<more>(?:{_OPERATOR}{_NUMBER})*))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import NamedTuple
 
 from formatspan.asking import Listener, ask, width
 from formatspan.backends.base import Backend, Lesson
+from formatspan.counting import counted
 from formatspan.errors import RunError
 from formatspan.falsifier import likelihood, repair
-from formatspan.falsifier.outlook import Able, Price, able_models
+from formatspan.falsifier.outlook import CONSTRAINED, ITSELF, Able, Price, able_models
 from formatspan.falsifier.queue import Further, Queue, What
 from formatspan.folder import RunFolder
 from formatspan.grid import OpenModel
@@ -38,14 +40,30 @@ class Money(NamedTuple):
 NO_LIMIT = Money()
 
 
+class Outcome(NamedTuple):
+    """What became of asking for arms."""
+
+    unfinished: Mapping[str, str]
+    """Arms that still lack replies, and why, model by model."""
+    interrupted: bool
+
+
+class _Left(NamedTuple):
+    """What one phase leaves."""
+
+    reasons: Mapping[str, str]
+    """By model that still lacks replies."""
+    interrupted: bool
+
+
 def ask_for(
     path: Path,
     prices: Sequence[Price],
     listener: Listener,
     data_dir: Path | None = None,
     money: Money = NO_LIMIT,
-) -> bool:
-    """Ask for what `outlook` priced; returns False if that was interrupted.
+) -> Outcome:
+    """Ask for what `outlook` priced.
 
     Raises:
         UserError: A model cannot be used, or the data of the run are not at hand.
@@ -53,28 +71,78 @@ def ask_for(
     """
     folder = RunFolder(path)
     known = _known_prices(folder, {price.model for price in prices}, money, listener)
-    named = {price.arm: [p.model for p in prices if p.arm == price.arm] for price in prices}
-    for arm, models in named.items():
-        listener.say(f"{arm}: asking {', '.join(models)}")
-        phase = Phase(listener, arm)
-        if arm in ("constrained", "the run itself"):
-            done = run(
-                _grown(folder, arm, models),
-                out=path,
-                data_dir=data_dir,
-                listener=phase,
-                max_cost=money.max_cost,
-                price_file=money.price_file,
-            )
-            stopped, interrupted = done.stopped, done.interrupted
+    unfinished: dict[str, list[str]] = {}
+    interrupted = False
+    for arms, models in _phases(prices).items():
+        name = " and ".join(arms)
+        listener.say(f"{name}: asking {', '.join(models)}")
+        phase = Phase(listener, name)
+        if arms[0] in _OF_THE_GRID:
+            left = _ask_grid(folder, arms, models, data_dir, money, phase)
         else:
-            further = _Further(arm, models, known, money.max_cost)
-            stopped, interrupted = _ask_further(folder, further, phase)
-        for model, reason in stopped.items():
-            listener.say(f"{arm}: {model} was left off: {reason}")
+            further = _Further(name, models, known, money.max_cost)
+            left = _ask_further(folder, further, phase)
+        for model, reason in left.reasons.items():
+            listener.say(f"{name}: {model} was left off: {reason}")
+            for arm in arms:
+                unfinished.setdefault(arm, []).append(f"{model}: {reason}")
+        interrupted = left.interrupted
         if interrupted:
-            return False
-    return True
+            break
+    reasons = {arm: "; ".join(dict.fromkeys(lines)) for arm, lines in unfinished.items()}
+    return Outcome(reasons, interrupted)
+
+
+_OF_THE_GRID = (ITSELF, CONSTRAINED)
+"""What one session of the run asks, all of it at once for each model."""
+
+
+def _phases(prices: Sequence[Price]) -> dict[tuple[str, ...], list[str]]:
+    """Models by the arms that are asked of them in one go, in the order of `prices`."""
+    grid: dict[str, list[str]] = {}
+    for price in prices:
+        if price.arm in _OF_THE_GRID:
+            grid.setdefault(price.model, []).append(price.arm)
+    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for model, arms in grid.items():
+        found[tuple(arms)].append(model)
+    for price in prices:
+        if price.arm not in _OF_THE_GRID:
+            found[(price.arm,)].append(price.model)
+    return found
+
+
+def _ask_grid(
+    folder: RunFolder,
+    arms: Sequence[str],
+    models: Sequence[str],
+    data_dir: Path | None,
+    money: Money,
+    phase: Phase,
+) -> _Left:
+    done = run(
+        _grown(folder, models, constrained=CONSTRAINED in arms),
+        out=folder.path,
+        data_dir=data_dir,
+        listener=phase,
+        max_cost=money.max_cost,
+        price_file=money.price_file,
+    )
+    with Store.read(folder.store) as store:
+        left = {m: c.points - c.done for m, c in store.counts().items() if m in models}
+    return _Left(_reasons(left, done.stopped, done.failures), done.interrupted)
+
+
+def _reasons(
+    left: Mapping[str, int], stopped: Mapping[str, str], failures: Mapping[str, str]
+) -> dict[str, str]:
+    """Why each model that was asked still lacks replies."""
+    return {
+        model: stopped.get(model)
+        or f"{counted(number, 'request')} without a reply, last {failures.get(model, 'not sent')}"
+        for model, number in left.items()
+        if number
+    }
 
 
 @dataclass(frozen=True)
@@ -117,12 +185,12 @@ def _known_prices(
     return found.prices
 
 
-def _grown(folder: RunFolder, arm: str, models: Sequence[str]) -> Study:
-    """The run's study with some of its models only, and with the arm's decoding mode."""
+def _grown(folder: RunFolder, models: Sequence[str], *, constrained: bool) -> Study:
+    """The run's study with some of its models only, and with the constrained mode if wanted."""
     with Store.read(folder.store) as store:
         study = study_of(store)
     modes = study.decoding
-    if arm == "constrained":
+    if constrained:
         modes = tuple(dict.fromkeys((*modes, "constrained")))
     chosen = tuple(entry for entry in study.models if entry.name in models)
     return study.model_copy(update={"models": chosen, "decoding": modes})
@@ -137,9 +205,7 @@ class _Further(NamedTuple):
     max_cost: float | None
 
 
-def _ask_further(
-    folder: RunFolder, wanted: _Further, listener: Listener
-) -> tuple[Mapping[str, str], bool]:
+def _ask_further(folder: RunFolder, wanted: _Further, listener: Listener) -> _Left:
     with folder.locked(), Queue.create(folder.store) as queue:
         queue.what = what = _WHAT[wanted.arm]
         study = study_of(queue)
@@ -163,8 +229,11 @@ def _ask_further(
             {name: m.backend for name, m in models.items()},
             listener,
         )
-        stopped = {name: p.stopped for name, p in runner.progress.items() if p.stopped}
-        return stopped, runner.interrupted
+        left = {name: c.points - c.done for name, c in queue.counts().items() if name in models}
+        seen = runner.progress
+        stopped = {name: p.stopped for name, p in seen.items() if p.stopped}
+        failures = {name: p.last_failure for name, p in seen.items() if p.last_failure}
+        return _Left(_reasons(left, stopped, failures), runner.interrupted)
 
 
 _WHAT: Mapping[str, What] = {"likelihood": "likelihood", "ask again": "again"}

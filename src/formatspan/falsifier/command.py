@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from formatspan.asking import Listener, Silent
@@ -10,7 +11,7 @@ from formatspan.errors import RunError, StudyError
 from formatspan.falsifier.asking import NO_LIMIT, Money, ask_for
 from formatspan.falsifier.outlook import Price, outlook, whole_run
 from formatspan.falsifier.reading import findings
-from formatspan.falsifier.result import ARMS, Falsification
+from formatspan.falsifier.result import ARMS, Falsification, asked_as
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.session import run as session_run
 from formatspan.store import Store
@@ -50,17 +51,21 @@ def falsify(
     """
     path = Path(run.folder if isinstance(run, Run) else run)
     wanted = checked(arms)
-    absent = {}
+    absent: dict[str, str] = {}
+    unfinished: Mapping[str, str] = {}
     if ask:
         seen = outlook(path, wanted, again=again, price_file=price_file)
         absent = dict(seen.absent)
         agreed = bool(seen.prices) and (ask is True or (callable(ask) and ask(seen.prices)))
         data, money = Path(data_dir) if data_dir else None, Money(max_cost, price_file)
         hears = listener or Silent()
-        if agreed and not ask_for(path, seen.prices, hears, data, money):
-            raise KeyboardInterrupt
+        if agreed:
+            unfinished, interrupted = ask_for(path, seen.prices, hears, data, money)
+            if interrupted:
+                raise KeyboardInterrupt
+    absent |= {arm: why for arm in ARMS if (why := unfinished.get(asked_as(arm)))}
     with Store.read(RunFolder(path).store) as store:
-        return findings(store, wanted, absent)
+        return replace(findings(store, wanted, absent), unfinished=unfinished)
 
 
 def run_of(

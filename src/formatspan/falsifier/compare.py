@@ -11,12 +11,12 @@ from formatspan.falsifier.arms import Arm
 from formatspan.inference import SEED, plain_data
 from formatspan.stats.decomposition import decompositions, model_parts
 from formatspan.stats.forced import Forced, forced
-from formatspan.stats.intervals import Estimate, Spans, mean_intervals, spans
+from formatspan.stats.intervals import Estimate, mean_intervals, spans
 from formatspan.stats.panel import Missing, Panel, TaskCounts
 from formatspan.stats.regression import CellRegression, accuracy_on_parseability
 from formatspan.stats.relations import Correlation
-from formatspan.stats.resampling import RESAMPLES, Resamples, resample_together
-from formatspan.stats.verdict import Needed, Verdict, verdicts
+from formatspan.stats.resampling import RESAMPLES, Resamples, drawn_alike, resample_together
+from formatspan.stats.verdict import Needed, Sides, Verdict, verdicts
 
 Row = dict[str, Any]
 
@@ -24,24 +24,55 @@ Row = dict[str, Any]
 def compared(arms: Sequence[Arm]) -> list[Row]:
     """A row a model and arm; the first arm is the reference.
 
-    Every arm is drawn with the same examples, so that differences are paired.
+    The limits of an arm are those that an analysis of its replies has: no other arm moves them.
+    Its difference from the reference comes from both drawn together, so that it is paired.
     """
+    reference, *others = arms
+    (normalized,) = _drawn(reference)
+    rows = list(_arm_rows(reference, reference, normalized, {}))
+    found: dict[str, list[Row]] = {}
+    for group in _groups(others):
+        paired = _drawn(reference, *group)
+        as_alone = drawn_alike(reference.panel, group[0].panel)
+        own = paired[1:] if as_alone else _drawn(*group)
+        for arm, alone, together in zip(group, own, paired[1:], strict=True):
+            sides = _sides(reference, arm, normalized, alone)
+            verdict = verdicts(sides, _sides(reference, arm, paired[0], together))
+            found[arm.name] = list(_arm_rows(arm, reference, alone, verdict))
+    return rows + [row for arm in others for row in found[arm.name]]
+
+
+def _groups(arms: Sequence[Arm]) -> list[list[Arm]]:
+    """Arms from which the same examples are drawn, so that one drawing serves all of them."""
+    groups: list[list[Arm]] = []
+    for arm in arms:
+        for group in groups:
+            if drawn_alike(group[0].panel, arm.panel):
+                group.append(arm)
+                break
+        else:
+            groups.append([arm])
+    return groups
+
+
+def _drawn(*arms: Arm) -> list[Resamples]:
+    """The arms drawn together, by the seed of an analysis; if alike, each as it is alone."""
     rng = np.random.default_rng(SEED)
-    drawn = resample_together([a.panel for a in arms], rng, resamples=RESAMPLES)
-    reference = spans(arms[0].panel, drawn[0])
-    return [
-        row
-        for arm, draws in zip(arms, drawn, strict=True)
-        for row in _arm_rows(arm, draws, reference, first=arm is arms[0])
-    ]
+    panels = [arm.panel for arm in arms]
+    return resample_together(panels, rng, resamples=RESAMPLES, as_alone=True)
 
 
-def _arm_rows(arm: Arm, drawn: Resamples, reference: Spans, *, first: bool) -> Iterator[Row]:
+def _sides(reference: Arm, arm: Arm, here: Resamples, there: Resamples) -> Sides:
+    return Sides(spans(reference.panel, here), spans(arm.panel, there))
+
+
+def _arm_rows(
+    arm: Arm, reference: Arm, drawn: Resamples, found: Mapping[str, Verdict | Missing]
+) -> Iterator[Row]:
     panel = arm.panel
     fsi, psi = spans(panel, drawn), spans(panel, drawn, "parseability")
     fsi_at, psi_at = mean_intervals(fsi), mean_intervals(psi)
     parts, counterfactual = decompositions(panel), forced(panel)
-    found = {} if first else verdicts(reference, fsi)
     for m, model in enumerate(panel.models):
         shared = model_parts(parts, model)
         yield {
@@ -56,7 +87,7 @@ def _arm_rows(arm: Arm, drawn: Resamples, reference: Spans, *, first: bool) -> I
             "compliance_part": None if isinstance(shared, Missing) else shared.compliance,
             "conditional_part": None if isinstance(shared, Missing) else shared.conditional,
             **_finding(found.get(model)),
-            "note": _note(arm, model, fsi_at[model], found.get(model)),
+            "note": _note(arm, reference, m, fsi_at[model], found.get(model)),
         }
 
 
@@ -94,24 +125,35 @@ def _finding(found: Verdict | Missing | None) -> Row:
 
 
 def _note(
-    arm: Arm, model: str, span: Estimate | Missing, found: Verdict | Missing | None
+    arm: Arm, reference: Arm, m: int, span: Estimate | Missing, found: Verdict | Missing | None
 ) -> str | None:
+    model = arm.panel.models[m]
     reasons = [arm.notes[model]] if model in arm.notes else []
     if isinstance(span, Missing):
-        reasons.append(span.reason)
-    elif isinstance(found, Missing):
+        return "; ".join([*reasons, span.reason])
+    if not _same_examples(arm.panel, reference.panel, m):
+        here, there = _examples(arm.panel, m), _examples(reference.panel, m)
+        reasons.append(
+            f"spans of other examples ({here:,}) than at normalized ({there:,}); the difference "
+            "is over the tasks that both have"
+        )
+    if isinstance(found, Missing):
         reasons.append(found.reason)
     elif isinstance(found, Verdict) and isinstance(found.needed, Missing):
         reasons.append(found.needed.reason)
     return "; ".join(reasons) or None
 
 
+def _same_examples(a: Panel, b: Panel, m: int) -> bool:
+    pairs = zip(a.tasks, b.tasks, strict=True)
+    return all(np.array_equal(s.indexed[m], t.indexed[m]) for s, t in pairs)
+
+
 def relations(arms: Sequence[Arm]) -> list[Row]:
     """A row an arm: r and β over all cells of the run, beside what scoring alone forces."""
-    rng = np.random.default_rng(SEED)
     rows = []
     for arm in arms:
-        found = accuracy_on_parseability(arm.panel, rng)
+        found = accuracy_on_parseability(arm.panel, np.random.default_rng(SEED))
         row: Row = {"arm": arm.name}
         row["r"] = found.r.r if isinstance(found.r, Correlation) else None
         row["forced_r"] = found.forced_r.r if isinstance(found.forced_r, Correlation) else None

@@ -23,6 +23,9 @@ from formatspan.table import asked_of, study_of
 
 CANNOT_CONSTRAIN = "no model of this run can be constrained"
 CANNOT_SCORE = "no model of this run scores a given reply"
+ITSELF = "the run itself"
+"""Stands in an arm's place for free replies that the run still lacks."""
+CONSTRAINED = "constrained"
 
 
 class Price(NamedTuple):
@@ -84,11 +87,12 @@ def outlook(
         study = study_of(store)
         models, faults = able_models(study)
         stated = stated_prices(study, price_file)
-        prices = [*_rest(store), *_prices(store, study, models, arms, again, stated)]
+        rest = _rest(store, arms, stated)
+        prices = [*rest, *_prices(store, study, models, arms, again, stated)]
     absent = {}
     why = f" ({'; '.join(faults.values())})" if faults else ""
-    if "constrained" in arms and not any(m.open.constraints for m in models):
-        absent["constrained"] = CANNOT_CONSTRAIN + why
+    if CONSTRAINED in arms and not any(m.open.constraints for m in models):
+        absent[CONSTRAINED] = CANNOT_CONSTRAIN + why
     if not any(m.backend.capabilities.likelihood for m in models):
         both = (a for a in arms if a.startswith("likelihood"))
         absent |= dict.fromkeys(both, CANNOT_SCORE + why)
@@ -98,7 +102,7 @@ def outlook(
 def whole_run(study: Study) -> list[Price]:
     """What a study that was never run asks at most, by model."""
     each = len(study.tasks) * len(study.wrappers) * len(study.decoding) * study.examples
-    return [Price("the run itself", m.name, each * study.seeds, None, None) for m in study.models]
+    return [Price(ITSELF, m.name, each * study.seeds, None, None) for m in study.models]
 
 
 def able_models(study: Study) -> tuple[list[Able], dict[str, str]]:
@@ -114,12 +118,26 @@ def able_models(study: Study) -> tuple[list[Able], dict[str, str]]:
     return models, faults
 
 
-def _rest(store: Store) -> Iterator[Price]:
-    """What the run itself still lacks."""
-    for model, counts in store.counts().items():
-        left = counts.points - counts.done
-        pace = measured_pace(store, model)
-        yield Price("the run itself", model, left, pace.time_for(left) if pace else None, None)
+_LACKING = """
+SELECT p.model, p.mode, count(*) FROM points p LEFT JOIN generations g USING (request_id)
+WHERE p.copy_of IS NULL AND g.request_id IS NULL GROUP BY p.model, p.mode
+ORDER BY p.model, p.mode DESC
+"""
+
+
+def _rest(store: Store, arms: Sequence[str], stated: Mapping[str, ModelPrice]) -> Iterator[Price]:
+    """What was planned and has no reply yet, free and constrained apart.
+
+    A session asks all that a model lacks: where free replies are missing, constrained ones that
+    were planned are asked too, and named, whether or not the arm is wanted.
+    """
+    left = {(model, mode): number for model, mode, number in store.connection.execute(_LACKING)}
+    for (model, mode), number in left.items():
+        need, price = Need(number, number), stated.get(model)
+        if mode == "free":
+            yield _priced(store, ITSELF, model, need, price)
+        elif CONSTRAINED in arms or (model, "free") in left:
+            yield _priced(store, CONSTRAINED, model, need, price)
 
 
 def _prices(
@@ -131,8 +149,8 @@ def _prices(
     stated: Mapping[str, ModelPrice],
 ) -> Iterator[Price]:
     counters: list[tuple[str, Callable[[Store, Study, Able], Need]]] = []
-    if "constrained" in arms:
-        counters.append(("constrained", _constrained))
+    if CONSTRAINED in arms:
+        counters.append((CONSTRAINED, _constrained))
     if any(arm.startswith("likelihood") for arm in arms):
         counters.append(("likelihood", _likelihoods))
     if again:
@@ -140,11 +158,12 @@ def _prices(
     for arm, count in counters:
         for model in models:
             need = count(store, study, model)
-            yield _priced(store, arm, model, need, stated.get(model.entry.name))
+            name = model.entry.name
+            yield _priced(store, arm, name, need, stated.get(name))
 
 
-def _priced(store: Store, arm: str, model: Able, need: Need, price: ModelPrice | None) -> Price:
-    name, pace = model.entry.name, measured_pace(store, model.entry.name)
+def _priced(store: Store, arm: str, name: str, need: Need, price: ModelPrice | None) -> Price:
+    pace = measured_pace(store, name)
     cost, prompt, completion = store.connection.execute(
         "SELECT avg(g.cost), avg(g.prompt_tokens), avg(g.completion_tokens) FROM points p "
         "JOIN generations g USING (request_id) WHERE p.model = ? AND p.copy_of IS NULL",
@@ -170,7 +189,7 @@ def _constrained(store: Store, study: Study, model: Able) -> Need:
         (model.entry.name,),
     ).fetchall()
     if any(mode == "constrained" for mode, _, _ in rows):
-        return NOTHING  # planned already: what is missing is the run's own rest
+        return NOTHING  # planned already: `_rest` counts what is missing
     requests = sum(number for _, wrapper, number in rows if wrapper not in left)
     return Need(requests, requests)
 

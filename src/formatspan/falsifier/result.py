@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from formatspan._version import __version__
@@ -31,6 +31,11 @@ ARMS = (
 REFERENCE = "normalized"
 
 
+def asked_as(arm: str) -> str:
+    """The arm whose requests give this one too."""
+    return "likelihood" if arm.startswith("likelihood") else arm
+
+
 @dataclass(frozen=True)
 class Falsification:
     """Whether the span survives another way of scoring or decoding. Fractions of 1."""
@@ -46,6 +51,8 @@ class Falsification:
     """Arms that are not there, and why."""
     policies: pl.DataFrame
     """A row a model and repair policy: what it gains and what it costs; empty if none ran."""
+    unfinished: Mapping[str, str] = field(default_factory=dict)
+    """What was asked just now and still lacks replies, by arm, and why."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: no NaN, undefined figures are null."""
@@ -59,6 +66,7 @@ class Falsification:
             "ability": self.ability.to_dicts(),
             "policies": self.policies.to_dicts(),
             "absent": dict(self.absent),
+            "unfinished": dict(self.unfinished),
         }
 
     def to_json(self) -> str:

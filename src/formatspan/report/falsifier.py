@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from formatspan.falsifier.result import asked_as
 from formatspan.report.escape import one_line
 from formatspan.report.numbers import MISSING, count, interval, percent, points, ratio
 from formatspan.report.tables import Column
@@ -72,11 +73,11 @@ def _told(model: str, arms: Mapping[str, Row], absent: Mapping[str, str]) -> Tol
         return Told(name, "no effect to explain", text)
     opening = f"Changing only the wrapper moves the accuracy of {name} by {span}."
     parts = [_said(arm, arms[arm], reference) for arm in _HOW if arm in arms]
-    if "constrained" not in arms:
-        why = absent.get("constrained", "not chosen")
+    held = arms.get("constrained", Row())
+    if held["fsi"] is None:
+        why = held["note"] or absent.get("constrained", "not chosen")
         parts.append(f"What a constrained decoder leaves of it is not known ({one_line(why)}).")
-    settled = arms.get("constrained", Row())["finding"]
-    return Told(name, settled or "not settled", opening, tuple(filter(None, parts)))
+    return Told(name, held["finding"] or "not settled", opening, tuple(filter(None, parts)))
 
 
 def _span(row: Row) -> str:
@@ -90,6 +91,8 @@ def _said(arm: str, row: Row, reference: Row) -> str | None:
     if row["tasks"] != reference["tasks"]:
         tasks = f"{row['tasks']} of {reference['tasks']} tasks"
         than = f" on {tasks}, where it was {points(row['reference'])}"
+    elif row["n"] != reference["n"]:
+        than = f" on other examples ({count(row['n'])} instead of {count(reference['n'])})"
     where = f"{_HOW[arm]} the span is {_span(row)}{than}, at a mean accuracy of "
     return f"{where}{percent(row['accuracy'])}: {_meaning(arm, row)}{_floor(row, reference)}."
 
@@ -123,6 +126,16 @@ class FalsifierTable(NamedTuple):
 def rows_of(found: Falsification, name: str) -> list[Row]:
     """The rows of one table."""
     return [Row(row) for row in getattr(found, name).to_dicts()]
+
+
+def told_rows(found: Falsification, name: str) -> list[Row]:
+    """The rows of one table that say something: those without figures are `left_out`."""
+    rows = rows_of(found, name)
+    if name == "arms":
+        return [row for row in rows if row["fsi"] is not None]
+    if name == "relations":
+        return [row for row in rows if row["r"] is not None or row["beta"] is not None]
+    return totals(rows) if name == "policies" else rows
 
 
 def _limits(key: str) -> Column:
@@ -219,12 +232,25 @@ def _dollars(row: Row) -> str:
     return f"{row['dollars']:.4f}"
 
 
-def left_out(absent: Mapping[str, str]) -> Iterator[str]:
-    """A line for each reason why arms are not there."""
+def left_out(found: Falsification) -> Iterator[str]:
+    """A line for each reason why arms, or their rows, are not there."""
     by_reason: dict[str, list[str]] = {}
-    for arm, reason in absent.items():
+    for arm, reason in (*found.absent.items(), *_without_figures(found)):
         by_reason.setdefault(reason, []).append(arm)
     yield from (one_line(f"{', '.join(arms)}: {why}") for why, arms in by_reason.items())
+
+
+def _without_figures(found: Falsification) -> Iterator[tuple[str, str]]:
+    """What has no figures, and why; of arms without any replies nothing is said twice."""
+    rows = rows_of(found, "arms")
+    for row in rows:
+        if row["fsi"] is None:
+            why = found.unfinished.get(asked_as(row["arm"]))
+            yield f"{row['arm']} of {row.label}", "; ".join(filter(None, (row["note"], why)))
+    there = {row["arm"] for row in rows if row["fsi"] is not None}
+    for row in rows_of(found, "relations"):
+        if row["arm"] in there and row["r"] is None and row["beta"] is None:
+            yield f"r and β of {row['arm']}", row["note"] or "not estimable"
 
 
 def totals(rows: Sequence[Row]) -> list[Row]:

@@ -13,7 +13,7 @@ from formatspan.report.falsifier import (
     left_out,
     rows_of,
     told,
-    totals,
+    told_rows,
 )
 from formatspan.report.figures.table import Drawn, Figure, drawing
 from formatspan.report.length import length_sentence
@@ -43,7 +43,7 @@ class Section(NamedTuple):
     figure: Drawn
     tables: list[Shown]
     absent: list[str]
-    """A line for each reason why arms are not there."""
+    """A line for each reason why arms, or rows of them, are not there."""
     lengths: list[str]
     """At which length cap the conclusion changes, a sentence a model."""
 
@@ -72,7 +72,7 @@ def section(found: Falsification, view: View) -> Section:
         told(found),
         Drawn(figure, frame, spec),
         _tables(found),
-        list(left_out(found.absent)),
+        list(left_out(found)),
         _lengths(view),
     )
 
@@ -94,12 +94,11 @@ def _over(frame: pl.DataFrame) -> str:
 
 
 def _tables(found: Falsification) -> list[Shown]:
-    shown = []
-    for table in FALSIFIER_TABLES:
-        rows = rows_of(found, table.name)
-        if rows:
-            shown.append(Shown(table, totals(rows) if table.name == "policies" else rows, rows))
-    return shown
+    made = (
+        Shown(table, told_rows(found, table.name), rows_of(found, table.name))
+        for table in FALSIFIER_TABLES
+    )
+    return [shown for shown in made if shown.rows]
 
 
 def write_section(made: Section, folder: Path) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -14,9 +14,8 @@ from formatspan.report.falsifier import (
     FALSIFIER_TABLES,
     FalsifierTable,
     left_out,
-    rows_of,
     told,
-    totals,
+    told_rows,
 )
 from formatspan.report.numbers import count, duration
 from formatspan.report.terminal import plain
@@ -53,8 +52,12 @@ class Consent:
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-_SHORT = ("tasks", "FSI by scoring alone", "note")
-"""Columns that only files hold: a terminal has no room for them."""
+_LEFT: Mapping[str, Sequence[str]] = {
+    "arms": ("tasks", "FSI by scoring alone", "note"),
+    "relations": (),
+    "policies": ("wrapper",),
+}
+"""The terminal's tables, with the columns that only files hold: a terminal has no room for them."""
 
 
 def print_falsification(found: Falsification, console: Console) -> None:
@@ -64,15 +67,16 @@ def print_falsification(found: Falsification, console: Console) -> None:
             console.print(plain(line), markup=False, highlight=False)
         console.print()
     tables = {table.name: table for table in FALSIFIER_TABLES}
-    rows = rows_of(found, "arms")
-    console.print(_drawn(tables["arms"], rows, leave=_SHORT))
-    for note in dict.fromkeys(f"{r['arm']}, {r.label}: {r['note']}" for r in rows if r["note"]):
-        console.print(plain(note), markup=False, highlight=False, style="dim")
-    console.print(_drawn(tables["relations"], rows_of(found, "relations")))
-    policies = totals(rows_of(found, "policies"))
-    if policies:
-        console.print(_drawn(tables["policies"], policies, leave=("wrapper",)))
-    for line in left_out(found.absent):
+    for name, leave in _LEFT.items():
+        rows = told_rows(found, name)
+        if rows:
+            console.print(_drawn(tables[name], rows, leave=leave))
+        notes = (
+            f"{r['arm']}, {r.label}: {r['note']}" for r in rows if name == "arms" and r["note"]
+        )
+        for note in dict.fromkeys(notes):
+            console.print(plain(note), markup=False, highlight=False, style="dim")
+    for line in left_out(found):
         console.print(plain(f"left out: {line}"), markup=False, highlight=False, style="dim")
 
 

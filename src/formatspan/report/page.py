@@ -61,6 +61,7 @@ def page(content: Content) -> str:
         "vega": _vega() if shown else "",
         "figures": asset("figures.js"),
         "explorer": asset("explorer.js"),
+        "sideways": asset("sideways.js"),
     }
     style = asset("page.css") + _wrapper_colours(content.view.wrappers)
     return _environment().get_template("page.html.j2").render(

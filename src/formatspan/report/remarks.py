@@ -64,7 +64,7 @@ def _spreads(view: View) -> list[str]:
     if not inside:
         return ["No indexed example is in the matched subset, so FSI there cannot be given."]
     found = [r for r in view.rows("levels") if _is_matched(r, view) and r["fsi"] is not None]
-    spans = [f"{r.label} {points(r['fsi'])} ({_limits(r)})" for r in found[:NAMED]]
+    spans = [f"{r.label}: {points(r['fsi'])} ({_limits(r)})" for r in found[:NAMED]]
     there = f" Mean FSI there: {listed(spans)}." if spans else ""
     return [
         f"{count(inside)} of {counted(outside, 'indexed example')} {_are(inside)} matched.{there}"
@@ -85,7 +85,7 @@ def _limits(row: Row) -> str:
 
 def _decomposition(view: View) -> list[str]:
     said = [
-        f"{m.label} {points(m['fsi_forced'])} (FSI is {points(m['fsi'])})"
+        f"{points(m['fsi_forced'])} for {m.label} (FSI is {points(m['fsi'])})"
         for m in view.models[:NAMED]
         if m["fsi_forced"] is not None
     ]

@@ -37,8 +37,8 @@ def answer(view: View) -> Answer:
 
 
 def _span(groups: dict[Verdict, list[Row]], view: View) -> str:
-    parts = [say(groups[v], view) for v, say in _SAID.items() if groups[v]]
-    return _sentence("; ".join(parts)) if parts else "Nothing has been asked yet."
+    parts = [_sentence(say(groups[v], view)) for v, say in _SAID.items() if groups[v]]
+    return " ".join(parts) or "Nothing has been asked yet."
 
 
 def _effect(models: Sequence[Row], view: View) -> str:
@@ -49,10 +49,10 @@ def _effect(models: Sequence[Row], view: View) -> str:
         f"{points(first['fsi'])} points{_over_tasks(view)} (95% interval "
         f"{interval(first['fsi_low'], first['fsi_high'])}){_best_and_worst(first)}"
     )
-    others = [f"{m.label} by {points(m['fsi'])}{_within(m)}" for m in ranked[1:NAMED]]
+    others = [f"{m.label} by {points(m['fsi'])} points{_within(m)}" for m in ranked[1:NAMED]]
     if len(ranked) > NAMED:
         others.append(f"{counted(len(ranked) - NAMED, 'more model')} by less")
-    return text + (f"; it moves that of {listed(others)}" if others else "")
+    return text + (f". It moves the accuracy of {listed(others)}" if others else "")
 
 
 def _within(model: Row) -> str:
@@ -97,7 +97,7 @@ def _undecided(models: Sequence[Row], view: View) -> str:
 
 
 def _no_interval(models: Sequence[Row], view: View) -> str:
-    spans = [f"{m.label} {points(m['fsi'])} points" for m in models[:NAMED]]
+    spans = [f"{m.label}: {points(m['fsi'])} points" for m in models[:NAMED]]
     return (
         f"measured spans ({listed(spans)}) come without an interval, so that effect and noise "
         "cannot be told apart"

@@ -7,7 +7,7 @@ for each cap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from formatspan.stats.indices import Array
 from formatspan.stats.intervals import Estimate, mean_intervals, spans
 from formatspan.stats.panel import Missing, Panel
-from formatspan.stats.resampling import resample
+from formatspan.stats.resampling import RESAMPLES, resample
 
 CURVE_RESAMPLES = 2_000
-"""For each cap; a curve needs fewer than a printed figure."""
+"""For each cap at which replies are cut; a curve needs fewer than a printed figure."""
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 
 
@@ -64,25 +64,27 @@ def cut_off(tokens: ArrayLike, caps: Sequence[int]) -> Array | Missing:
 def cap_curve(
     caps: Sequence[int],
     panel_at: Callable[[int], Panel],
-    rng: np.random.Generator,
+    seed: int,
     *,
     exact: bool,
-    resamples: int = CURVE_RESAMPLES,
+    whole: Collection[int] = (),
 ) -> Curve:
     """FSI and PSI at every cap.
 
     Args:
         caps: In tokens, in the order to show.
         panel_at: Cuts every reply at a cap, scores it again and counts.
-        rng: Source of randomness.
+        seed: Of the resampling at each cap, which is the same at all of them.
         exact: Whether replies are cut by the backend's own token ids.
-        resamples: For the interval at each cap.
+        whole: Caps at which a model's replies are whole: their intervals are those of the run,
+            from as many resamples.
     """
     fsi: dict[str, list[Estimate | Missing]] = {}
     psi: dict[str, list[Estimate | Missing]] = {}
     for cap in caps:
         panel = panel_at(cap)
-        drawn = resample(panel, rng, resamples=resamples)
+        resamples = RESAMPLES if cap in whole else CURVE_RESAMPLES
+        drawn = resample(panel, np.random.default_rng(seed), resamples=resamples)
         for model, estimate in mean_intervals(spans(panel, drawn)).items():
             fsi.setdefault(model, []).append(estimate)
         for model, estimate in mean_intervals(spans(panel, drawn, "parseability")).items():

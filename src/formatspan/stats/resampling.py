@@ -8,6 +8,7 @@ all models are one product with it.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -53,7 +54,11 @@ def resample(panel: Panel, rng: np.random.Generator, *, resamples: int = RESAMPL
 
 
 def resample_together(
-    panels: Sequence[Panel], rng: np.random.Generator, *, resamples: int = RESAMPLES
+    panels: Sequence[Panel],
+    rng: np.random.Generator,
+    *,
+    resamples: int = RESAMPLES,
+    as_alone: bool = False,
 ) -> list[Resamples]:
     """Draw the same examples for several panels, say the arms of one comparison.
 
@@ -61,6 +66,8 @@ def resample_together(
         panels: Of the same tasks and examples; models and wrappers may differ.
         rng: Source of randomness.
         resamples: How many.
+        as_alone: Give every panel the noise that it gets when it is drawn alone, instead of one of
+            its own. Panels of one shape that are `drawn_alike` are then drawn as they are alone.
 
     Raises:
         ValueError: The panels do not hold the same tasks, examples and clusters.
@@ -69,10 +76,16 @@ def resample_together(
         return []
     _check_same_examples(panels)
     drawn = [
-        _resample_task([p.tasks[i] for p in panels], rng, resamples)
+        _resample_task([p.tasks[i] for p in panels], rng, resamples, as_alone=as_alone)
         for i in range(len(panels[0].tasks))
     ]
     return [Resamples(*_by_figure([task[i] for task in drawn])) for i in range(len(panels))]
+
+
+def drawn_alike(a: Panel, b: Panel) -> bool:
+    """Whether the same examples are drawn from both panels when each is drawn alone."""
+    pairs = zip(a.tasks, b.tasks, strict=True)
+    return all(np.array_equal(s.indexed.any(axis=0), t.indexed.any(axis=0)) for s, t in pairs)
 
 
 def _by_figure(
@@ -96,7 +109,7 @@ def _check_same_examples(panels: Sequence[Panel]) -> None:
 
 
 def _resample_task(
-    tasks: Sequence[TaskCounts], rng: np.random.Generator, resamples: int
+    tasks: Sequence[TaskCounts], rng: np.random.Generator, resamples: int, *, as_alone: bool
 ) -> list[tuple[Array32, Array32, Array]]:
     """Deviations of A and of P and the probability of being best, a triple for each panel."""
     drawable = np.asarray(np.concatenate([t.indexed for t in tasks]).any(axis=0))
@@ -110,10 +123,11 @@ def _resample_task(
             accuracy[:, here] = _centred(weights @ total.y, count, task.means.accuracy)
             parseability[:, here] = _centred(weights @ total.z, count, task.means.parseability)
             best += _best(accuracy[:, here], task.means.accuracy) / resamples
-    for total, (accuracy, parseability, _) in zip(totals, found, strict=True):
+    sources = [rng, *(copy.deepcopy(rng) if as_alone else rng for _ in tasks[1:])]
+    for total, source, (accuracy, parseability, _) in zip(totals, sources, found, strict=True):
         scale = _noise_scale(total)
         for deviations in (accuracy, parseability):
-            noise = _noise(rng, deviations.shape)
+            noise = _noise(source, deviations.shape)
             noise *= scale
             deviations += noise
     return found

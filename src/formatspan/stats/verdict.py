@@ -1,7 +1,7 @@
 """Is the span a matter of scoring? (The method document, section 11, "The falsifier".)
 
-The same generations scored otherwise, or a constrained decoder, are an *arm*. Both panels come
-from one `resample_together`, so that the difference is paired.
+The same generations scored otherwise, or a constrained decoder, are an *arm*. Each side's limits
+are its own, those that it has without the other; the difference comes from both drawn together.
 """
 
 from __future__ import annotations
@@ -35,26 +35,36 @@ class Verdict(NamedTuple):
     """Only for an undecided verdict."""
 
 
+class Sides(NamedTuple):
+    """The spans of the same models on the same tasks, in two arms."""
+
+    normalized: Spans
+    arm: Spans
+
+
 def verdicts(
-    normalized: Spans, arm: Spans, *, confidence: float = CONFIDENCE
+    alone: Sides, together: Sides | None = None, *, confidence: float = CONFIDENCE
 ) -> dict[str, Verdict | Missing]:
-    """Verdict for every model that both sides hold, by name."""
-    at = {model: i for i, model in enumerate(arm.models)}
-    return {
-        model: _verdict(normalized, a, arm, at[model], confidence)
-        for a, model in enumerate(normalized.models)
-        if model in at
-    }
+    """Verdict for every model, by name.
+
+    Args:
+        alone: Each side as it is drawn without the other: the limits.
+        together: The same, from one `resample_together`: the difference. None where ``alone``
+            is that.
+        confidence: Of every interval.
+    """
+    models = alone.normalized.models
+    drawn = together or alone
+    return {model: _verdict(alone, drawn, m, confidence) for m, model in enumerate(models)}
 
 
-def _verdict(normalized: Spans, a: int, arm: Spans, b: int, confidence: float) -> Verdict | Missing:
-    both = normalized.there[a] & arm.there[b]
-    apart = difference(normalized, a, arm, b, confidence=confidence)
+def _verdict(alone: Sides, together: Sides, m: int, confidence: float) -> Verdict | Missing:
+    apart = difference(together.normalized, m, together.arm, m, confidence=confidence)
     if isinstance(apart, Missing):
         return apart
-    here = mean_over(normalized, a, both, confidence=confidence)
-    there = mean_over(arm, b, both, confidence=confidence)
-    return judge(here, there, apart, float(normalized.n[a, both].mean()))
+    both = alone.normalized.there[m] & alone.arm.there[m]
+    here, there = (mean_over(side, m, both, confidence=confidence) for side in alone)
+    return judge(here, there, apart, float(alone.normalized.n[m, both].mean()))
 
 
 def judge(normalized: Estimate, arm: Estimate, apart: Estimate, examples: float) -> Verdict:

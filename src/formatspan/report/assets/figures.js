@@ -13,14 +13,15 @@
   };
   const waiting = new Map(data.map(([name, spec]) => [document.getElementById(`chart-${name}`), spec]));
 
-  // Legends and titles do not shrink with a figure: one too narrow for them is drawn wider and
+  // Legends, titles and names beside marks do not shrink with a figure: one too narrow for them is drawn wider and
   // scrolls in its own box.
   const WIDER = [560, 720, 960];
+  const LABELS = ".role-legend text, .role-axis text, .mark-text.role-mark text";
 
   function isCut(place) {
     const svg = place.querySelector("svg");
     const box = svg.getBoundingClientRect();
-    return [...svg.querySelectorAll(".role-legend text, .role-axis text")].some((text) => {
+    return [...svg.querySelectorAll(LABELS)].some((text) => {
       const at = text.getBoundingClientRect();
       return at.width > 0 && (at.left < box.left - 1 || at.right > box.right + 1);
     });

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import altair as alt
@@ -169,11 +171,27 @@ def sizes(data: pl.DataFrame, view: View) -> Chart:
     height = alt.Y("value:Q", axis=percent_axis("mean FSI"))
     layers = [
         base.mark_point(filled=True, size=80, opacity=1).encode(y=height),
-        base.mark_text(align="left", dx=8, dy=-6).encode(y="value:Q", text="label:N"),
+        *_named(base, data["size"].to_list()),
     ]
     if data["low"].drop_nulls().len():  # Vega warns of a layer without any value
         layers.append(base.mark_rule(strokeWidth=2, opacity=0.5).encode(y="low:Q", y2="high:Q"))
     return alt.layer(*layers).properties(width=WIDTH, height=PANEL + 20)
+
+
+def _named(base: alt.Chart, sizes: Sequence[float]) -> Iterator[alt.Chart]:
+    """Names beside the marks, each on the side of the figure's middle, where there is room.
+
+    The axis goes from a power of ten to another.
+    """
+    low, high = math.floor(math.log10(min(sizes))), math.ceil(math.log10(max(sizes)))
+    middle = 10 ** ((low + high) / 2)
+    beside = base.encode(y="value:Q", text="label:N")
+    if min(sizes) <= middle:  # Vega warns of a layer without any value
+        shown = beside.transform_filter(alt.datum.size <= middle)
+        yield shown.mark_text(align="left", dx=8, dy=-6, limit=WIDTH / 2)
+    if max(sizes) > middle:
+        shown = beside.transform_filter(alt.datum.size > middle)
+        yield shown.mark_text(align="right", dx=-8, dy=-6, limit=WIDTH / 2)
 
 
 _FAMILIES = tuple(STATUS_COLOURS.values())
