@@ -319,9 +319,15 @@ def test_usage_of_the_field_cases() -> None:
     [
         (None, Usage()),
         ([], Usage()),
-        ({"prompt_tokens": "9", "completion_tokens": True}, Usage()),
+        ({"prompt_tokens": "9", "completion_tokens": True}, Usage(9)),
+        (
+            {"prompt_tokens": " 12", "completion_tokens": "4.0", "cost": "0.25"},
+            Usage(12, 4, cost=0.25),
+        ),
+        ({"prompt_tokens": "many", "completion_tokens": "1.5", "cost": "-1"}, Usage()),
+        ({"prompt_tokens": "1e3", "completion_tokens": "9" * 19}, Usage()),
         ({"prompt_tokens": -1, "completion_tokens": 1.5}, Usage()),
-        ({"prompt_tokens": 2**63, "cost": "0.1"}, Usage()),
+        ({"prompt_tokens": 2**63, "cost": "free"}, Usage()),
         ({"cost": 10**400}, Usage()),
         ({"prompt_tokens": 9.0, "completion_tokens": 0}, Usage(9, 0)),
         ({"input_tokens": 9, "output_tokens": 2}, Usage(9, 2)),

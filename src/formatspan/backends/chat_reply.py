@@ -8,6 +8,7 @@ others serve it, which is: nearly.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -50,6 +51,9 @@ class Reply(Struct, frozen=True, gc=False):
 
 
 Parsed = Reply | Fault
+
+_WRITTEN = re.compile(r"\s*\d{1,19}(?:\.\d{0,20})?\s*", re.ASCII)
+"""A count or a sum of money in quotes."""
 
 _FINISHES = {
     "stop": ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"),
@@ -239,18 +243,23 @@ def _first_count(counts: object, *names: str) -> int | None:
         value = counts.get(name)
         if value is None:
             continue
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
+        number = _number(value)
         # The store's integers have 64 bits.
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
-            return value
+        if number is not None and 0 <= number < 2**63 and number == int(number):
+            return int(number)
     return None
 
 
 def _dollars(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value < 1e9 else None
+    number = _number(value)
+    return float(number) if number is not None and 0 <= number < 1e9 else None
+
+
+def _number(value: object) -> int | float | None:
+    """A number, also where it came as text; some gateways put all they count in quotes."""
+    if isinstance(value, str) and _WRITTEN.fullmatch(value):
+        return float(value) if "." in value else int(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _string(value: object) -> str | None:
