@@ -158,6 +158,11 @@ _CHECKS = {
         (429, {"message": "exceeded your current quota; retry in 12.5s"}, "rate_limit", 1, 0),
         (429, {"message": "Too many tokens, please wait"}, "rate_limit", True, False),
         (429, None, "rate_limit", True, False),
+        (407, None, "proxy", False, True),
+        (410, None, "not_found", False, True),
+        (418, None, "refused", False, False),
+        (422, None, "refused_parameters", False, False),
+        (499, {"message": "x"}, "refused", False, False),
         (408, None, "timeout", True, False),
         (409, None, "server", True, False),
         (500, None, "server", True, False),
@@ -366,6 +371,23 @@ def test_redirect_is_final_and_says_where_to(location: str) -> None:
     assert "u:p" not in found.message
     if "evil" in location:
         assert "https://evil.example/v1" in found.message
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("https://api.example/v1/chat/completions", "the base_url is https://api.example/v1"),
+        ("/login", "redirected to 'http://h/login', which is not followed: mend base_url"),
+        ("completions", "redirected to itself"),
+        ("", "neither a reply nor a place"),
+    ],
+)
+def test_a_redirect_says_what_to_do(location: str, said: str) -> None:
+    url = "http://h/v1/chat/completions"
+    found = parse_reply(302, {"Location": location} if location else {}, b"", NOW, url=url)
+    assert isinstance(found, Fault)
+    assert (found.kind, found.fatal) == (FailureKind.REDIRECTED, True)
+    assert said in found.message
 
 
 @pytest.mark.parametrize(

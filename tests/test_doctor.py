@@ -73,6 +73,9 @@ def test_a_model_that_is_not_listed(endpoint: Loopback) -> None:
         (402, "Insufficient credits", "authorised", "no credit or quota"),
         (404, "The model `m` does not exist", "model", "no such model"),
         (400, "temperature is not supported", "model", "refuses the request's parameters"),
+        (407, "login", "reachable", "HTTP 407: the answer of a proxy: it wants a user"),
+        (418, "short", "reachable", "turns requests away: is base_url a chat endpoint"),
+        (451, "court", "reachable", "HTTP 451: Unavailable For Legal Reasons: "),
     ],
 )
 def test_what_makes_a_study_impossible(

@@ -17,11 +17,12 @@ import pytest
 
 from formatspan.backends import http_client
 from formatspan.backends.base import ModelSpec
-from formatspan.backends.http_client import (
-    Bounds,
+from formatspan.backends.http_client import Bounds, HttpClient
+from formatspan.backends.http_trouble import (
     Broken,
-    HttpClient,
     NotHttp,
+    NotTls,
+    ProxyRefused,
     Refused,
     TimedOut,
     TooLong,
@@ -379,9 +380,21 @@ async def test_a_refused_certificate_stops_the_model() -> None:
     request = Request("r", "openai:m", "", (Message("user", "?"),), Sampling(), 0)
     made = await backend.generate(request)
     assert isinstance(made, Failure)
-    assert (made.kind, made.fatal, made.attempts) == (FailureKind.CONNECTION, True, 1)
+    assert (made.kind, made.fatal, made.attempts) == (FailureKind.UNTRUSTED, True, 1)
     assert "certificate" in made.message
     server.close()
+
+
+@pytest.mark.parametrize("talk", [saying(OK, close=True), always], ids=["hangs-up", "waits"])
+async def test_a_server_without_tls_is_told_from_one_that_is_away(
+    monkeypatch: pytest.MonkeyPatch, talk: Talk
+) -> None:
+    monkeypatch.setattr(http_client, "_HANDSHAKE_S", 0.01)
+    async with served(talk) as url:
+        client = HttpClient(url.replace("http:", "https:"), Secret({}))
+        with pytest.raises(NotTls, match="does not speak TLS: write http:// for https://"):
+            await client.send("POST", "/")
+        await client.aclose()
 
 
 def test_there_is_no_switch_for_verification() -> None:
@@ -396,14 +409,20 @@ def test_there_is_no_switch_for_verification() -> None:
 
 
 async def _proxied(
-    monkeypatch: pytest.MonkeyPatch, url: str, *, upper: bool = False, **more: str
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    *,
+    upper: bool = False,
+    answer: bytes = OK,
+    trouble: type[Exception] = Broken,
+    **more: str,
 ) -> list[bytes]:
     """What a proxy that the environment names is asked."""
     seen: list[bytes] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         seen.append(await read_request(reader))
-        writer.write(OK)
+        writer.write(answer)
         writer.close()
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
@@ -414,11 +433,22 @@ async def _proxied(
     for name, value in {plain: proxy, "HTTPS_PROXY": proxy, **more}.items():
         monkeypatch.setenv(name, value)
     client = HttpClient(url, Secret({}), Bounds(connect_s=5))
-    with contextlib.suppress(Broken):
+    with contextlib.suppress(trouble):
         await client.send("GET", "/v1/models")
     await client.aclose()
     server.close()
     return seen
+
+
+@pytest.mark.parametrize(
+    ("status", "trouble"), [(b"407", ProxyRefused), (b"403", ProxyRefused), (b"502", Refused)]
+)
+async def test_a_proxy_that_opens_no_tunnel(
+    monkeypatch: pytest.MonkeyPatch, status: bytes, trouble: type[Broken]
+) -> None:
+    no = b"HTTP/1.1 " + status + b" No\r\ncontent-length: 0\r\n\r\n"
+    url = "https://model.invalid/v1"
+    assert len(await _proxied(monkeypatch, url, answer=no, trouble=trouble)) == 1
 
 
 async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
@@ -67,7 +67,12 @@ _FINISH_OF |= {"tool_calls": "stop", "function_call": "stop"}
 
 
 def parse_reply(
-    status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: datetime | None = None,
+    *,
+    url: str = "",
 ) -> Parsed:
     """The reply or the fault in one HTTP response.
 
@@ -76,9 +81,12 @@ def parse_reply(
         headers: Response headers, names in any case.
         body: Decompressed body, whole.
         now: The time, for a Retry-After that is a date; by default the clock's.
+        url: What was asked, which a redirect may be relative to.
     """
     if 300 <= status < 400:
-        return _redirected(status, _lowered(headers))
+        return Fault(
+            FailureKind.REDIRECTED, _redirected(status, _lowered(headers), url), fatal=True
+        )
     parsed = _object(body)
     if isinstance(parsed, Fault):
         if status < 400:
@@ -95,17 +103,28 @@ def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _redirected(status: int, headers: Mapping[str, str]) -> Fault:
-    # Not followed: another host would be given the key, and POST may become GET.
+def _redirected(status: int, headers: Mapping[str, str], url: str) -> str:
+    """Where a redirect leads, and what to do; none is followed.
+
+    Another host would be given the key, and POST may become GET.
+    """
     target = headers.get("location", "")
+    if not target:
+        return f"HTTP {status}: neither a reply nor a place where one is: mend base_url"
     try:
-        parts = urlsplit(target)
+        parts = urlsplit(urljoin(url, target))
         host = parts.netloc.rpartition("@")[2]
         where = f"{parts.scheme}://{host}{parts.path}" if host else parts.path
     except ValueError:
         where = target
-    message = clip(f"HTTP {status}: redirected to {where!r}, which is not followed: mend base_url")
-    return Fault(FailureKind.NOT_FOUND, message, fatal=True)
+    if where == url:
+        return clip(f"HTTP {status}: redirected to itself, {where!r}, without end: mend base_url")
+    base, found, _ = where.rpartition("/chat/completions")
+    if found and where.endswith(found) and clip(where) == where:
+        advice = f"if you trust it, the base_url is {base}"
+    else:
+        advice = "mend base_url"
+    return clip(f"HTTP {status}: redirected to {where!r}, which is not followed: {advice}")
 
 
 def _object(body: bytes) -> dict[str, Any] | Fault:

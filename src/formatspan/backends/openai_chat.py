@@ -35,11 +35,13 @@ from formatspan.backends.chat_request import (
     headers_of,
     left_out,
 )
-from formatspan.backends.http_client import (
-    Bounds,
+from formatspan.backends.http_client import Bounds, HttpClient
+from formatspan.backends.http_trouble import (
     Broken,
-    HttpClient,
+    NoAnswer,
     NotHttp,
+    NotTls,
+    ProxyRefused,
     Refused,
     TimedOut,
     TooLong,
@@ -67,6 +69,8 @@ class Limits:
     """Times that a request is sent at most."""
     timeout_attempts: int = 3
     """The same after timeouts: what took too long once will again."""
+    slow_attempts: int = 2
+    """The same where no connection stood in time."""
     limited_attempts: int = 10
     """The same where the endpoint said that it was too much at once, which says nothing of the
     request."""
@@ -85,11 +89,13 @@ class Limits:
     asked_jitter_s: float = 10.0
     """Longest jitter added to a wait that the endpoint asked for."""
 
-    def most(self, kind: FailureKind) -> int:
+    def most(self, fault: Fault) -> int:
         """Times that a request is sent at most when it fails in this way."""
-        if kind is FailureKind.TIMEOUT:
+        if fault.slow:
+            return min(self.attempts, self.slow_attempts)
+        if fault.kind is FailureKind.TIMEOUT:
             return min(self.attempts, self.timeout_attempts)
-        return self.limited_attempts if kind is FailureKind.RATE_LIMIT else self.attempts
+        return self.limited_attempts if fault.kind is FailureKind.RATE_LIMIT else self.attempts
 
 
 def open_openai(spec: ModelSpec) -> OpenAIChat:
@@ -239,7 +245,7 @@ class OpenAIChat:
             wait_s = max(wait_s, self._gate.strike_s())
             ask.sat_out = self._hold_back(fault, wait_s)
         spent_s = self._clock() - ask.began + wait_s
-        enough = ask.faults[fault.kind] >= self._limits.most(fault.kind)
+        enough = ask.faults[fault.kind] >= self._limits.most(fault)
         return None if enough or spent_s >= self._limits.budget_s else wait_s
 
     def _hold_back(self, fault: Fault, wait_s: float) -> float:
@@ -270,7 +276,7 @@ class OpenAIChat:
             return self._broken(error)
         latency_s = time.perf_counter() - started
         body = self._redactor.body(body)
-        parsed = parse_reply(status, headers, body)
+        parsed = parse_reply(status, headers, body, url=self._url)
         if isinstance(parsed, Fault):
             return self._redacted(parsed)
         if parsed.hollow and ask.hollow < MOST_HOLLOW:
@@ -292,15 +298,17 @@ class OpenAIChat:
     def _broken(self, error: Broken) -> Fault:
         """The fault of an attempt without a whole response."""
         text = clip(self._redactor.text(str(error)))
-        if isinstance(error, Untrusted):
-            return Fault(FailureKind.CONNECTION, text, fatal=True)
         if isinstance(error, TimedOut):
             hinted = f"{text}; a lower max_tokens may help"
             return Fault(FailureKind.TIMEOUT, hinted, retry=True)
+        kind = next((kind for broken, kind in _LASTING if isinstance(error, broken)), None)
+        if kind is not None:
+            return Fault(kind, text, fatal=True)
         if isinstance(error, NotHttp | TooLong):
             return Fault(FailureKind.MALFORMED, text, retry=True)
-        where = text if isinstance(error, Refused) else f"connection: {text}"
-        return Fault(FailureKind.CONNECTION, where, retry=True)
+        if isinstance(error, Refused):
+            return Fault(FailureKind.CONNECTION, text, retry=True, slow=isinstance(error, NoAnswer))
+        return Fault(FailureKind.CUT_OFF, text, retry=True)
 
     def _redacted(self, fault: Fault) -> Fault:
         # Once more: what was escaped in the body is plain text now.
@@ -377,6 +385,13 @@ _FROM_OUTSIDE = (
 """Fields of a generation that hold what the endpoint wrote."""
 _PUT_TOGETHER = ("text", "reasoning")
 """Those that may be made of several parts of a body."""
+
+_LASTING = (
+    (Untrusted, FailureKind.UNTRUSTED),
+    (ProxyRefused, FailureKind.PROXY),
+    (NotTls, FailureKind.CONNECTION),
+)
+"""What would break every further request alike."""
 
 _STOPPED = Fault(FailureKind.INTERNAL, "not sent: the model was stopped", fatal=True)
 _CANCELLED = Fault(FailureKind.INTERNAL, "given up")
