@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -259,6 +260,23 @@ async def test_retry_after_is_waited_for() -> None:
         await reply_of(backend)
     assert 95 <= waits[0] <= 105
     assert 60 <= waits[1] <= 70
+
+
+async def test_what_is_waited_for_is_told_until_a_reply_comes() -> None:
+    told: list[str | None] = []
+
+    class Told(Waits):
+        async def __call__(self, seconds: float) -> None:
+            told.append(backend.waiting())
+            self.append(seconds)
+
+    endpoint = Endpoint(error(429, "slow down", {"Retry-After": "95"}), completion())
+    async with serving(endpoint, Told()) as backend:
+        assert backend.waiting() is None
+        await reply_of(backend)
+        assert backend.waiting() is None
+    assert told[0] is not None
+    assert re.fullmatch(r"waiting (9[5-9]|10\d) s after HTTP 429: slow down", told[0])
 
 
 async def test_no_attempt_starts_after_the_budget() -> None:

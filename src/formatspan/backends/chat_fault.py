@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any
 
 from formatspan.backends.chat_adapt import refused_parameter
-from formatspan.backends.chat_wait import asked_wait
+from formatspan.backends.chat_wait import WAIT_MOST_S, asked_wait
 from formatspan.backends.http_trouble import PROXY_LOGIN
 from formatspan.records import FailureKind
 
@@ -242,8 +242,13 @@ def _is_exhausted(wording: str) -> bool:
 def _resume_later(message: str, wait_s: float | None, now: datetime) -> Fault:
     """A quota that no waiting in this session heals, with the time to come back."""
     if wait_s is not None:
-        due = (now + timedelta(seconds=min(wait_s, 400 * 86400.0))).strftime("%Y-%m-%d %H:%M UTC")
-        message = clip(f"asks to wait {wait_s:.0f} s, resume after {due}; {message}")
+        if wait_s < WAIT_MOST_S:
+            due = (now + timedelta(seconds=wait_s)).strftime("%Y-%m-%d %H:%M UTC")
+            message = clip(f"asks to wait {wait_s:.0f} s, resume after {due}; {message}")
+        else:
+            message = clip(
+                f"asks to wait for more than a year, as if by mistake: try again later; {message}"
+            )
     elif _DAILY.search(message):
         message = clip(
             f"a daily quota is used up, the endpoint does not say until when (many renew at "

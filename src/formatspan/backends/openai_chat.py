@@ -57,6 +57,8 @@ OPENROUTER_URL, OPENROUTER_KEY = "https://openrouter.ai/api/v1", "OPENROUTER_API
 MOST_IN_FLIGHT = 256
 """Requests in flight to a model at most, unless its entry says otherwise; `Gate` finds how many
 of them pay."""
+AWAITED_CHARS = 100
+"""Longest text of what is waited for."""
 MOST_HOLLOW = 2
 """Times that a reply without any text in its place is asked for again."""
 
@@ -160,6 +162,8 @@ class OpenAIChat:
         self._gate = Gate(most, clock=clock, sleep=sleep, rng=self._rng)
         self._siblings = siblings(self._url, key_env)
         self._siblings.gates.add(self._gate)
+        self._awaits: tuple[float, str] | None = None
+        """When a request that failed since the last reply is sent again, and how it failed."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -206,13 +210,23 @@ class OpenAIChat:
                 good = isinstance(outcome, Generation)
                 self._gate.leave(ticket, good=good, busy=busy)
             if isinstance(outcome, Generation):
+                self._awaits = None
                 return outcome
             ask.last = outcome
             wait_s = self._before_next(ask, outcome)
             if wait_s is None:
                 return _failure(request.id, ask.last, ask.attempts)
             if wait_s > 0:
+                self._awaits = self._clock() + wait_s, clip(outcome.message, AWAITED_CHARS)
                 await self._sleep(wait_s)
+
+    def waiting(self) -> str | None:
+        """How long the next request waits, and for which fault; None once a reply came since."""
+        if self._awaits is None or self._gate.closed:
+            return None
+        left_s = max(self._awaits[0], self._gate.until) - self._clock()
+        how = f"waiting {left_s:.0f} s" if left_s >= 1 else "asking again"
+        return f"{how} after {self._awaits[1]}"
 
     def halt(self) -> None:
         """Send nothing more, neither requests that wait for their turn nor repeats."""
