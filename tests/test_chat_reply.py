@@ -243,6 +243,22 @@ def test_malformed_bodies_may_heal(body: object) -> None:
     assert (found.kind, found.retry, found.fatal) == (FailureKind.MALFORMED, True, False)
 
 
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"", 204, "HTTP 204: expected JSON, received an empty body"),
+        (b" \n", 200, "expected JSON, received an empty body"),
+        ('{"choices": "é"}'.encode("utf-16"), 200, "received a body in UTF-16: expected UTF-8"),
+        ('{"choices": "é"}'.encode("utf-16-le"), 200, "received a body in UTF-16-LE"),
+        ('{"choices": "é"}'.encode("latin-1"), 200, "(byte 0xe9 at 13 is not UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_body(body: bytes, status: int, said: str) -> None:
+    found = fault(body, status)
+    assert (found.kind, found.retry) == (FailureKind.MALFORMED, True)
+    assert said in found.message
+
+
 def test_error_in_the_choice() -> None:
     body = completion("partial", "error")
     assert fault(body).kind is FailureKind.SERVER

@@ -17,6 +17,7 @@ import pytest
 
 from formatspan.backends import http_client
 from formatspan.backends.base import ModelSpec
+from formatspan.backends.http_charset import in_utf8
 from formatspan.backends.http_client import Bounds, HttpClient
 from formatspan.backends.http_trouble import (
     Broken,
@@ -161,6 +162,25 @@ async def test_what_is_sent_and_what_comes_back() -> None:
 async def test_bodies_of_every_framing(reply: bytes, body: bytes) -> None:
     async with client_of(saying(reply, close=True)) as client:
         assert (await client.send("POST", "/")).body == body
+
+
+@pytest.mark.parametrize(
+    ("body", "named", "read"),
+    [
+        ("é".encode("latin-1"), "ISO-8859-1", "é"),
+        ('{"a": "é"}'.encode("utf-16"), '"utf-16"', '{"a": "é"}'),
+        ('{"a": 1}'.encode("utf-16-le"), "utf-16le", '{"a": 1}'),
+        ("é".encode(), "iso-8859-1", "é"),  # a default that is not true
+        ("é".encode(), "utf-8", "é"),
+        (b"\xe9", "nosuch", None),
+        (b"\xe9", "utf-8", None),
+        (b"\xe9", "zip", None),
+        (b"\xd8\x00\xd8", "utf-16-be", None),
+    ],
+)
+def test_a_charset_that_is_named(body: bytes, named: str, read: str | None) -> None:
+    found = in_utf8(body, f"application/json; charset={named}")
+    assert found == (body if read is None else read.encode())
 
 
 @pytest.mark.parametrize(

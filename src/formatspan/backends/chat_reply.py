@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -90,7 +91,8 @@ def parse_reply(
     parsed = _object(body)
     if isinstance(parsed, Fault):
         if status < 400:
-            return parsed
+            where = "" if status == 200 else f"HTTP {status}: "
+            return replace(parsed, message=clip(where + parsed.message))
         error: object = body.decode("utf-8", "replace")
     else:
         error = _error_in(parsed, status)
@@ -131,14 +133,29 @@ def _object(body: bytes) -> dict[str, Any] | Fault:
     try:
         parsed = decoded(body)
     except (ValueError, RecursionError):
-        start = clip(body[:400].decode("utf-8", "replace"), 100)
-        return Fault(FailureKind.MALFORMED, f"expected JSON, received {start!r}", retry=True)
+        return Fault(FailureKind.MALFORMED, f"expected JSON, received {_start(body)}", retry=True)
     if isinstance(parsed, list) and len(parsed) == 1:
         parsed = parsed[0]  # as Google's endpoint wraps its errors
     if not isinstance(parsed, dict):
         start = clip(str(parsed), 100)
         return Fault(FailureKind.MALFORMED, f"expected an object, received {start!r}", retry=True)
     return parsed
+
+
+def _start(body: bytes) -> str:
+    """How a body begins that is not JSON, or why nobody can tell."""
+    if not body.strip():
+        return "an empty body"
+    wide = json.detect_encoding(body).upper()
+    if not wide.startswith("UTF-8"):
+        return f"a body in {wide}: expected UTF-8, or a charset in Content-Type"
+    start = repr(clip(body[:400].decode("utf-8", "replace"), 100))
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        odd = f"byte 0x{body[error.start]:02x} at {error.start} is not UTF-8"
+        return f"{start} ({odd}, and Content-Type names no charset that has it)"
+    return start
 
 
 def _error_in(body: Mapping[str, Any], status: int) -> object:

@@ -27,6 +27,7 @@ from urllib.parse import quote, urlsplit
 import certifi
 import pycurl
 
+from formatspan.backends.http_charset import in_utf8
 from formatspan.backends.http_trouble import (
     Broken,
     NoAnswer,
@@ -47,7 +48,7 @@ class Response(NamedTuple):
     headers: dict[str, str]
     """Names in lower case; of a repeated header, the last value."""
     body: bytes
-    """Decompressed."""
+    """Decompressed, and in UTF-8 where another charset is named."""
     first_byte_s: float
     """Seconds from sending to the first byte."""
 
@@ -260,6 +261,7 @@ class _Transfer:
         body = b"".join(self.pieces)
         if encoding := headers.get("content-encoding", "").lower().replace("identity", ""):
             body = _decompressed(body, encoding, self.most)
+        body = in_utf8(body, headers.get("content-type", ""))
         status = self.curl.getinfo(pycurl.RESPONSE_CODE)
         return Response(status, headers, body, self.curl.getinfo(pycurl.STARTTRANSFER_TIME))
 
