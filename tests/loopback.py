@@ -30,6 +30,8 @@ class Loopback:
         self.models: list[Json] = [{"id": "m"}]
         self.error: tuple[int, Json] | None = None
         """What every chat completion is answered with instead."""
+        self.cut_off = 0
+        """Chat completions whose connection ends before the reply is whole."""
         self.seeds = "respected"
         """Or ``ignored`` (every reply differs), ``cached`` (none does)."""
         self.usage: Json | None = {"prompt_tokens": 20, "completion_tokens": 4}
@@ -110,6 +112,10 @@ class Loopback:
     async def _chat(self, request: web.Request) -> web.Response:
         if self.error is not None:
             return web.json_response(self.error[1], status=self.error[0])
+        if self.cut_off > 0:
+            self.cut_off -= 1
+            assert request.transport is not None
+            request.transport.close()
         return web.json_response(self.reply(await request.json()))
 
     def reply(self, body: Json) -> Json:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from formatspan.backends.chat_fault import WAIT_CAP_S, Fault, clip
 from formatspan.backends.chat_reply import Parsed, Reply, Usage, parse_reply, read_usage
-from formatspan.backends.chat_wait import retry_after
+from formatspan.backends.chat_wait import WAIT_MOST_S, retry_after
 from formatspan.records import FailureKind
 
 CASES = Path(
@@ -158,6 +158,11 @@ _CHECKS = {
         (429, {"message": "exceeded your current quota; retry in 12.5s"}, "rate_limit", 1, 0),
         (429, {"message": "Too many tokens, please wait"}, "rate_limit", True, False),
         (429, None, "rate_limit", True, False),
+        (407, None, "proxy", False, True),
+        (410, None, "not_found", False, True),
+        (418, None, "refused", False, False),
+        (422, None, "refused_parameters", False, False),
+        (499, {"message": "x"}, "refused", False, False),
         (408, None, "timeout", True, False),
         (409, None, "server", True, False),
         (500, None, "server", True, False),
@@ -236,6 +241,22 @@ def test_error_stands_before_choices() -> None:
 def test_malformed_bodies_may_heal(body: object) -> None:
     found = fault(body)
     assert (found.kind, found.retry, found.fatal) == (FailureKind.MALFORMED, True, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"", 204, "HTTP 204: expected JSON, received an empty body"),
+        (b" \n", 200, "expected JSON, received an empty body"),
+        ('{"choices": "é"}'.encode("utf-16"), 200, "received a body in UTF-16: expected UTF-8"),
+        ('{"choices": "é"}'.encode("utf-16-le"), 200, "received a body in UTF-16-LE"),
+        ('{"choices": "é"}'.encode("latin-1"), 200, "(byte 0xe9 at 13 is not UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_body(body: bytes, status: int, said: str) -> None:
+    found = fault(body, status)
+    assert (found.kind, found.retry) == (FailureKind.MALFORMED, True)
+    assert said in found.message
 
 
 def test_error_in_the_choice() -> None:
@@ -319,9 +340,15 @@ def test_usage_of_the_field_cases() -> None:
     [
         (None, Usage()),
         ([], Usage()),
-        ({"prompt_tokens": "9", "completion_tokens": True}, Usage()),
+        ({"prompt_tokens": "9", "completion_tokens": True}, Usage(9)),
+        (
+            {"prompt_tokens": " 12", "completion_tokens": "4.0", "cost": "0.25"},
+            Usage(12, 4, cost=0.25),
+        ),
+        ({"prompt_tokens": "many", "completion_tokens": "1.5", "cost": "-1"}, Usage()),
+        ({"prompt_tokens": "1e3", "completion_tokens": "9" * 19}, Usage()),
         ({"prompt_tokens": -1, "completion_tokens": 1.5}, Usage()),
-        ({"prompt_tokens": 2**63, "cost": "0.1"}, Usage()),
+        ({"prompt_tokens": 2**63, "cost": "free"}, Usage()),
         ({"cost": 10**400}, Usage()),
         ({"prompt_tokens": 9.0, "completion_tokens": 0}, Usage(9, 0)),
         ({"input_tokens": 9, "output_tokens": 2}, Usage(9, 2)),
@@ -363,6 +390,23 @@ def test_redirect_is_final_and_says_where_to(location: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("https://api.example/v1/chat/completions", "the base_url is https://api.example/v1"),
+        ("/login", "redirected to 'http://h/login', which is not followed: mend base_url"),
+        ("completions", "redirected to itself"),
+        ("", "neither a reply nor a place"),
+    ],
+)
+def test_a_redirect_says_what_to_do(location: str, said: str) -> None:
+    url = "http://h/v1/chat/completions"
+    found = parse_reply(302, {"Location": location} if location else {}, b"", NOW, url=url)
+    assert isinstance(found, Fault)
+    assert (found.kind, found.fatal) == (FailureKind.REDIRECTED, True)
+    assert said in found.message
+
+
+@pytest.mark.parametrize(
     ("headers", "wait_s"),
     [
         ({}, None),
@@ -379,7 +423,7 @@ def test_redirect_is_final_and_says_where_to(location: str) -> None:
         ),
         ({"retry-after": "-5"}, None),
         ({"retry-after": "soon"}, None),
-        ({"retry-after": "9" * 40}, None),
+        ({"retry-after": "9" * 40}, WAIT_MOST_S),
         ({"retry-after": "Thu, 99 Jan 2026 00:00:00 GMT"}, None),
     ],
 )

@@ -92,7 +92,7 @@ def test_words(wording: str, wait_s: float | None) -> None:
         ({"retry-after": "32400"}, "2026-01-01 09:00 UTC"),
         ({"retry-after": "Thu, 01 Jan 2026 09:00:00 GMT"}, "2026-01-01 09:00 UTC"),
         ({"x-ratelimit-reset": str(round((NOW_S + 32400) * 1000))}, "2026-01-01 09:00 UTC"),
-        ({"retry-after": "9" * 9}, "2027-02-05 00:00 UTC"),
+        ({"retry-after": "31536000"}, "2027-01-01 00:00 UTC"),
     ],
 )
 def test_long_waits_stop_the_model_and_say_until_when(headers: dict[str, str], due: str) -> None:
@@ -107,6 +107,21 @@ def test_headers_that_a_gateway_passes_on_in_the_body() -> None:
     error = {"message": "Rate limit exceeded: free-models-per-day", "metadata": metadata}
     found = fault_of(429, error, {}, NOW)
     assert found.fatal and "resume after 2026-01-01 09:00 UTC" in found.message
+
+
+@pytest.mark.parametrize(
+    "text", ["1e30", "9" * 9, "9" * 30, "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"]
+)
+def test_a_wait_without_end_is_no_wait(text: str) -> None:
+    found = fault_of(429, None, {"retry-after": text}, NOW)
+    assert (found.kind, found.fatal) == (FailureKind.QUOTA, True)
+    assert "wait for more than a year" in found.message
+
+
+@pytest.mark.parametrize("text", ["-5", "soon", "nan", "inf", "1e", "0x10", "\u0665", ""])
+def test_a_wait_that_cannot_be_read_is_none(text: str) -> None:
+    found = fault_of(429, None, {"retry-after": text}, NOW)
+    assert (found.wait_s, found.retry, found.fatal) == (None, True, False)
 
 
 def test_a_daily_quota_without_a_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from formatspan import cli
+from formatspan import checks, cli
 from formatspan.backends import openai_chat
-from formatspan.checks.checkup import diagnose, of_addresses
+from formatspan.checks import checkup
+from formatspan.checks.checkup import diagnose, glances, of_addresses
 from formatspan.checks.doctor import Finding, Mark, Patient, examine, is_fatal
 from formatspan.checks.wording import plainly
 from formatspan.records import Failure, FailureKind
 from formatspan.session import run
+from formatspan.spending.purse import Purse
 from formatspan.stub import Settings, serving
 from formatspan.study import Study
 from loopback import Loopback
@@ -74,6 +77,9 @@ def test_a_model_that_is_not_listed(endpoint: Loopback) -> None:
         (402, "Insufficient credits", "authorised", "no credit or quota"),
         (404, "The model `m` does not exist", "model", "no such model"),
         (400, "temperature is not supported", "model", "refuses the request's parameters"),
+        (407, "login", "reachable", "HTTP 407: the answer of a proxy: it wants a user"),
+        (418, "short", "reachable", "turns requests away: is base_url a chat endpoint"),
+        (451, "court", "reachable", "HTTP 451: Unavailable For Legal Reasons: "),
     ],
 )
 def test_what_makes_a_study_impossible(
@@ -265,6 +271,38 @@ def test_a_run_does_not_start_on_what_cannot_be_asked(
     assert "the key is refused" in done.stopped["m"]
     assert any("who are you" in line for line in heard.lines)
     assert len(endpoint.asked("/chat/completions")) == 1
+
+
+def test_a_run_starts_on_an_endpoint_that_is_merely_flaky(
+    endpoint: Loopback, small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = openai_chat.Limits(attempts=1)
+    monkeypatch.setattr(openai_chat, "Limits", lambda: limits)
+    endpoint.cut_off = 1  # the look's own reply
+    heard = _Heard()
+    done = run(_study_of(endpoint, small_study, examples=2), out=tmp_path / "r", listener=heard)
+    assert done.complete
+    (line,) = [line for line in heard.lines if "breaks off" in line]
+    assert line.endswith("; asked all the same")
+
+
+async def test_the_look_before_a_run_does_not_wait_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Hangs(_Constrains):
+        async def generate(self, request: Any) -> Any:  # noqa: ANN401
+            await asyncio.Event().wait()
+
+        def waiting(self) -> str:
+            return "waiting 9 s after HTTP 429: slow down"
+
+    monkeypatch.setattr(checks.doctor, "LOOK_S", 0.02)
+    monkeypatch.setattr(checkup, "TELL_S", 0.001)
+    study, heard = of_addresses(["openai:m"]), _Heard()
+    backend = Hangs(lambda _: None)
+    assert await glances(study, {study.models[0].name: backend}, heard.say, Purse()) == {}
+    assert "m: no reply yet: waiting 9 s after HTTP 429: slow down" in heard.lines[0]
+    assert "no reply within 0.02 s, waiting 9 s after HTTP 429" in heard.lines[-1]
 
 
 def test_a_run_does_not_hammer_an_endpoint_that_is_not_there(

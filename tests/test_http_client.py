@@ -17,11 +17,13 @@ import pytest
 
 from formatspan.backends import http_client
 from formatspan.backends.base import ModelSpec
-from formatspan.backends.http_client import (
-    Bounds,
+from formatspan.backends.http_charset import in_utf8
+from formatspan.backends.http_client import Bounds, HttpClient
+from formatspan.backends.http_trouble import (
     Broken,
-    HttpClient,
     NotHttp,
+    NotTls,
+    ProxyRefused,
     Refused,
     TimedOut,
     TooLong,
@@ -123,7 +125,6 @@ async def test_what_is_sent_and_what_comes_back() -> None:
     async with client_of(talk) as client:
         found = await client.send("POST", "/v1/x", b"body")
     assert (found.status, found.body, found.headers["retry-after"]) == (429, b"hi", "3")
-    assert found.first_byte_s >= 0
     head, _, body = seen[0].partition(b"\r\n\r\n")
     assert body == b"body"
     assert head.startswith(b"POST /v1/x HTTP/1.1\r\n")
@@ -151,7 +152,7 @@ async def test_what_is_sent_and_what_comes_back() -> None:
         (b"HTTP/1.0 200 OK\r\n\r\nhi", b"hi"),
         (
             b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 22\r\n\r\n"
-            + gzip.compress(b"hi"),
+            + gzip.compress(b"hi", mtime=0),
             b"hi",
         ),
     ],
@@ -160,6 +161,25 @@ async def test_what_is_sent_and_what_comes_back() -> None:
 async def test_bodies_of_every_framing(reply: bytes, body: bytes) -> None:
     async with client_of(saying(reply, close=True)) as client:
         assert (await client.send("POST", "/")).body == body
+
+
+@pytest.mark.parametrize(
+    ("body", "named", "read"),
+    [
+        ("é".encode("latin-1"), "ISO-8859-1", "é"),
+        ('{"a": "é"}'.encode("utf-16"), '"utf-16"', '{"a": "é"}'),
+        ('{"a": 1}'.encode("utf-16-le"), "utf-16le", '{"a": 1}'),
+        ("é".encode(), "iso-8859-1", "é"),  # a default that is not true
+        ("é".encode(), "utf-8", "é"),
+        (b"\xe9", "nosuch", None),
+        (b"\xe9", "utf-8", None),
+        (b"\xe9", "zip", None),
+        (b"\xd8\x00\xd8", "utf-16-be", None),
+    ],
+)
+def test_a_charset_that_is_named(body: bytes, named: str, read: str | None) -> None:
+    found = in_utf8(body, f"application/json; charset={named}")
+    assert found == (body if read is None else read.encode())
 
 
 @pytest.mark.parametrize(
@@ -175,14 +195,15 @@ async def test_bodies_of_every_framing(reply: bytes, body: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\nhi", NotHttp),
         (
             b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 12\r\n\r\n"
-            + gzip.compress(b"hi")[:12],
+            + gzip.compress(b"hi", mtime=0)[:12],
             Broken,
         ),
         (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 900_000, TooLong),
         (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200_000, TooLong),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n" + b"x" * 9999, TooLong),
         (
-            b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"x" * 1_000_000),
+            b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n"
+            + gzip.compress(b"x" * 1_000_000, mtime=0),
             TooLong,
         ),
     ],
@@ -379,9 +400,21 @@ async def test_a_refused_certificate_stops_the_model() -> None:
     request = Request("r", "openai:m", "", (Message("user", "?"),), Sampling(), 0)
     made = await backend.generate(request)
     assert isinstance(made, Failure)
-    assert (made.kind, made.fatal, made.attempts) == (FailureKind.CONNECTION, True, 1)
+    assert (made.kind, made.fatal, made.attempts) == (FailureKind.UNTRUSTED, True, 1)
     assert "certificate" in made.message
     server.close()
+
+
+@pytest.mark.parametrize("talk", [saying(OK, close=True), always], ids=["hangs-up", "waits"])
+async def test_a_server_without_tls_is_told_from_one_that_is_away(
+    monkeypatch: pytest.MonkeyPatch, talk: Talk
+) -> None:
+    monkeypatch.setattr(http_client, "_HANDSHAKE_S", 0.01)
+    async with served(talk) as url:
+        client = HttpClient(url.replace("http:", "https:"), Secret({}))
+        with pytest.raises(NotTls, match="does not speak TLS: write http:// for https://"):
+            await client.send("POST", "/")
+        await client.aclose()
 
 
 def test_there_is_no_switch_for_verification() -> None:
@@ -396,14 +429,20 @@ def test_there_is_no_switch_for_verification() -> None:
 
 
 async def _proxied(
-    monkeypatch: pytest.MonkeyPatch, url: str, *, upper: bool = False, **more: str
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    *,
+    upper: bool = False,
+    answer: bytes = OK,
+    trouble: type[Exception] = Broken,
+    **more: str,
 ) -> list[bytes]:
     """What a proxy that the environment names is asked."""
     seen: list[bytes] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         seen.append(await read_request(reader))
-        writer.write(OK)
+        writer.write(answer)
         writer.close()
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
@@ -414,11 +453,22 @@ async def _proxied(
     for name, value in {plain: proxy, "HTTPS_PROXY": proxy, **more}.items():
         monkeypatch.setenv(name, value)
     client = HttpClient(url, Secret({}), Bounds(connect_s=5))
-    with contextlib.suppress(Broken):
+    with contextlib.suppress(trouble):
         await client.send("GET", "/v1/models")
     await client.aclose()
     server.close()
     return seen
+
+
+@pytest.mark.parametrize(
+    ("status", "trouble"), [(b"407", ProxyRefused), (b"403", ProxyRefused), (b"502", Refused)]
+)
+async def test_a_proxy_that_opens_no_tunnel(
+    monkeypatch: pytest.MonkeyPatch, status: bytes, trouble: type[Broken]
+) -> None:
+    no = b"HTTP/1.1 " + status + b" No\r\ncontent-length: 0\r\n\r\n"
+    url = "https://model.invalid/v1"
+    assert len(await _proxied(monkeypatch, url, answer=no, trouble=trouble)) == 1
 
 
 async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -261,6 +262,23 @@ async def test_retry_after_is_waited_for() -> None:
     assert 60 <= waits[1] <= 70
 
 
+async def test_what_is_waited_for_is_told_until_a_reply_comes() -> None:
+    told: list[str | None] = []
+
+    class Told(Waits):
+        async def __call__(self, seconds: float) -> None:
+            told.append(backend.waiting())
+            self.append(seconds)
+
+    endpoint = Endpoint(error(429, "slow down", {"Retry-After": "95"}), completion())
+    async with serving(endpoint, Told()) as backend:
+        assert backend.waiting() is None
+        await reply_of(backend)
+        assert backend.waiting() is None
+    assert told[0] is not None
+    assert re.fullmatch(r"waiting (9[5-9]|10\d) s after HTTP 429: slow down", told[0])
+
+
 async def test_no_attempt_starts_after_the_budget() -> None:
     waits = Waits()
     endpoint = Endpoint(error(429, headers={"Retry-After": "60"}))
@@ -450,12 +468,18 @@ def test_spellings_of_the_base_url(base: str) -> None:
         ({"headers": {"X Key": "1"}}, "'X Key': expected a header name"),
         ({"headers": {"X-Key": "1\r\nEvil: 2"}}, "text on one line"),
         ({"address": "openai:"}, "expected a model's name"),
-        ({"base_url": "localhost:8000"}, "base_url: expected http"),
-        ({"base_url": "ftp://h/v1"}, "base_url: expected http"),
-        ({"base_url": "http://u:p@h/v1"}, "without user, password or query"),
-        ({"base_url": "http://h/v1?key=1"}, "without user, password or query"),
-        ({"base_url": "http://h:99999/v1"}, "base_url: expected http"),
-        ({"base_url": "http://" + "h" * 64 + "/v1"}, "base_url: expected http"),
+        ({"base_url": "localhost:8000"}, "base_url: expected http.* begins with neither"),
+        ({"base_url": "ftp://h/v1"}, "begins with neither http:// nor https://"),
+        ({"base_url": "http://u:p@h/v1"}, "without user, password or query: .*api_key_env"),
+        ({"base_url": "http://h/v1?key=1"}, "without user, password or query: it ends before"),
+        ({"base_url": "http://h:99999/v1"}, "base_url: .*: port 99999 is not .* 1 to 65535"),
+        ({"base_url": "http://[::1]:0/v1"}, "port 0 is not a number from 1 to 65535"),
+        ({"base_url": "http://h:key/v1"}, ": the port is not a number from 1 to 65535"),
+        ({"base_url": "http:/h/v1"}, "there is no host"),
+        ({"base_url": "http://h o/v1"}, "a space or an unprintable"),
+        ({"base_url": "http://[::1/v1"}, "brackets hold no IPv6 address"),
+        ({"base_url": "http://h\\v1"}, "host's name is malformed"),
+        ({"base_url": "http://" + "h" * 64 + "/v1"}, "host's name is malformed"),
         ({"extra_body": {"model": "x"}}, "'model' is set by the study"),
         ({"extra_body": {"temperature": 1}}, "'temperature' is set by .* null leaves it out"),
         ({"extra_body": {"x": float("nan")}}, "expected plain JSON"),

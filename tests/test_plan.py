@@ -25,6 +25,7 @@ from formatspan.spending.price_lists import find_prices
 from formatspan.spending.pricing import ModelPrice, read_prices
 from formatspan.store import Store
 from formatspan.study import Study
+from loopback import Loopback
 
 StudyOf = Callable[..., Study]
 HTTP = {"model": "openai:m", "name": "m", "base_url": "http://127.0.0.1:9/v1"}
@@ -94,6 +95,9 @@ def test_cost_is_tokens_times_price(small_study: StudyOf, tmp_path: Path) -> Non
     assert planned.seconds == 20 * 1.0 / 5
     half = _plan(small_study(models=[model], examples=4), tmp_path / "r", batch=True)
     assert half.cost == pytest.approx((bill.cost or 0) / 2)
+    assert half.seconds == 24 * 3600
+    assert any("≤ 24 h │" in line for line in _printed(half))
+    assert any(line.startswith("time: ≤ 24 h for each batch") for line in _printed(half))
     assert _plan(small_study(models=[model]), tmp_path / "r", concurrency=50).seconds == 1.0
 
 
@@ -106,6 +110,21 @@ def test_stored_replies_say_how_long_replies_are(small_study: StudyOf, tmp_path:
     assert bill.latency_measured
     assert (bill.cost or 0) < (bill.cost_most or 0)
     assert sum(w.requests for w in bill.wrappers) == 30
+
+
+def test_a_finished_run_says_what_was_spent(small_study: StudyOf, tmp_path: Path) -> None:
+    out, path = tmp_path / "r", _file(tmp_path, "prices: {openai:m: {prompt: 2, completion: 10}}\n")
+    with Loopback() as endpoint:  # without prices, so that the store holds no cost
+        model = {**HTTP, "base_url": endpoint.base}
+        study = small_study(models=[model], examples=2)
+        assert run(study, out=out, check=False).complete
+        again = run(study, out=out, check=False, price_file=path)
+    planned = _plan(study, out, price_file=path)
+    assert planned.spent == again.spent == pytest.approx(10 * (20 * 2 + 4 * 10) / 1e6)
+    assert planned.models[0].spent == planned.spent
+    assert any(line.startswith("spent so far: $0.0008;") for line in _printed(planned))
+    (line,) = [x for x in _printed(_plan(study, out)) if x.startswith("spent")]
+    assert line.startswith("spent so far: not known for 10 replies of m, whose price is not known")
 
 
 def test_a_model_without_a_price_is_named(small_study: StudyOf, tmp_path: Path) -> None:

@@ -17,10 +17,13 @@ class Told:
         self.now, self.text = 0.0, io.StringIO()
         self.shown = Shown(Console(file=self.text, width=160), clock=lambda: self.now)
 
-    def at(self, seconds: float, *, done: int, asked: int, failed: int = 0) -> str:
+    def at(
+        self, seconds: float, *, done: int, asked: int, failed: int = 0, waiting: str | None = None
+    ) -> str:
         self.now = seconds
         before = len(self.text.getvalue())
-        self.shown.progress("m", Progress(total=100, done=done, asked=asked, failed=failed))
+        progress = Progress(total=100, done=done, asked=asked, failed=failed, waiting=waiting)
+        self.shown.progress("m", progress)
         return self.text.getvalue()[before:].strip()
 
 
@@ -59,3 +62,14 @@ def test_a_run_that_fails_has_no_time_left() -> None:
     told = Told()
     told.at(0.0, done=0, asked=0, failed=1)
     assert told.at(60.0, done=0, asked=0, failed=1200) == "m: 0 of 100 replies, 1,200 failed"
+
+
+def test_a_wait_is_told_at_once_and_then_now_and_again() -> None:
+    told = Told()
+    told.at(0.0, done=0, asked=0)
+    why = "waiting 20 s after HTTP 429: \x1b[31mslow"
+    line = "m: 0 of 100 replies, waiting 20 s after HTTP 429: \ufffd[31mslow"
+    assert told.at(1.0, done=0, asked=0, waiting=why) == line
+    assert told.at(20.0, done=0, asked=0, waiting=why) == ""
+    assert told.at(31.0, done=0, asked=0, waiting=why) == line
+    assert told.at(36.0, done=1, asked=1) == "m: 1 of 100 replies"

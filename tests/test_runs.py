@@ -16,9 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from formatspan import runner
 from formatspan.analysis import analyze
+from formatspan.asking import Silent
+from formatspan.backends.scripted import ScriptedModel
 from formatspan.errors import RunError, StorageError, StudyError
 from formatspan.records import Failure, FailureKind, Generation, Request
+from formatspan.runner import Progress
 from formatspan.session import run
 from formatspan.store import Store
 from formatspan.study import Study
@@ -164,8 +168,6 @@ def test_failures_are_neither_wrong_nor_lost(small_study: StudyOf, tmp_path: Pat
 def test_equal_failures_in_a_row_stop_the_model(
     small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from formatspan.backends.scripted import ScriptedModel
-
     asked = []
 
     async def refuse(self: ScriptedModel, request: Request) -> Failure:
@@ -180,11 +182,31 @@ def test_equal_failures_in_a_row_stop_the_model(
     assert len(asked) < done.points, "the rest is left pending"
 
 
+def test_a_listener_hears_what_a_model_waits_for(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str | None] = []
+    generate = ScriptedModel.generate
+
+    async def waits(self: ScriptedModel, request: Request) -> Generation | Failure:
+        while not any(heard):
+            await asyncio.sleep(0.001)
+        return await generate(self, request)
+
+    class Heard(Silent):
+        def progress(self, model: str, progress: Progress) -> None:
+            heard.append(progress.waiting)
+
+    monkeypatch.setattr(runner, "TELL_S", 0.001)
+    monkeypatch.setattr(ScriptedModel, "generate", waits)
+    monkeypatch.setattr(ScriptedModel, "waiting", lambda _: "waiting 9 s", raising=False)
+    assert run(small_study(examples=2), out=tmp_path / "r", listener=Heard()).complete
+    assert "waiting 9 s" in heard
+
+
 def test_a_bug_in_a_backend_says_what_it_was_but_no_key(
     small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from formatspan.backends.scripted import ScriptedModel
-
     async def broken(self: ScriptedModel, request: Request) -> Generation:
         raise KeyError("choices of sk-very-secret-key\n" + "x" * 999)
 
@@ -221,8 +243,6 @@ def test_a_full_disk_keeps_what_was_committed(
 def test_hostile_replies_are_stored(
     small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from formatspan.backends.scripted import ScriptedModel
-
     text = "\ud83d ✅ 中文 \x00 \x1b[31m" + "x" * 100_000
 
     async def odd(self: ScriptedModel, request: Request) -> Generation:

@@ -48,6 +48,7 @@ def test_the_paper_asks_140_000_times() -> None:
         ({"models": [{"model": "openai:x", "api_key_env": "sk-123"}]}, "not the key itself"),
         ({"models": [{"model": "openai:x", "headers": {"X-Api-Key": "abc"}}]}, "environment"),
         ({"models": [{"model": "openai:x", "base_url": "http://a:b@host/v1"}]}, "base_url"),
+        ({"models": [{"model": "openai:x", "base_url": "http://h:99999"}]}, r"base_url: .* 65535"),
         ({"models": [{"model": "openai:x", "temp": 1}]}, r"models\[0\].temp: unknown key"),
         ({"temperature": -1}, "temperature"),
         ({"decoding": ["beam"]}, "decoding"),

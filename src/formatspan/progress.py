@@ -23,6 +23,8 @@ from formatspan.runner import Progress
 
 LINE_EVERY_S = 5.0
 """Seconds between lines where there is no terminal."""
+WAIT_LINE_EVERY_S = 30.0
+"""The same while a model goes on waiting."""
 SETTLED_S = 2.0
 """Seconds that a rate is measured over before it is told; the first replies come in a burst."""
 TOLD_FROM = 10
@@ -39,6 +41,8 @@ class _Pace:
     asked: int
     now: float
     last_line: float
+    waited: bool = False
+    """Whether the model waited when it was last heard of."""
 
     def rate(self, progress: Progress) -> float | None:
         """Replies a second, or None while that is not known."""
@@ -54,6 +58,7 @@ class _Pace:
             parts.append(f"{rate:.1f} replies/s" if rate >= 1 else f"{rate * 60:.1f} replies/min")
             parts += [f"about {duration(left / rate)} left"] if left else []
         parts += [f"{dollars(progress.spent)} spent"] if progress.spent else []
+        parts += [plain(progress.waiting)] if progress.waiting else []
         return ", ".join(parts)
 
 
@@ -114,7 +119,11 @@ class Shown:
 
     def _maybe_line(self, model: str, progress: Progress, pace: _Pace) -> None:
         over = progress.done == progress.total
-        if not over and pace.now - pace.last_line < LINE_EVERY_S:
+        waits, waited = progress.waiting is not None, pace.waited
+        pace.waited = waits
+        every_s = WAIT_LINE_EVERY_S if waits and waited else LINE_EVERY_S
+        at_once = over or (waits and not waited)
+        if not at_once and pace.now - pace.last_line < every_s:
             return
         pace.last_line = pace.now
         words = pace.words(progress)

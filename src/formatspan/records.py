@@ -179,10 +179,15 @@ class FailureKind(StrEnum):
     RATE_LIMIT = "rate_limit"
     SERVER = "server"
     TIMEOUT = "timeout"
-    CONNECTION = "connection"
+    CONNECTION = "connection"  # none could be made
+    CUT_OFF = "cut_off"  # it ended before a whole reply had come
+    UNTRUSTED = "untrusted"  # the server's certificate was refused
+    PROXY = "proxy"  # lets nothing through
+    REDIRECTED = "redirected"
     AUTH = "auth"
     QUOTA = "quota"
     REFUSED_PARAMETERS = "refused_parameters"
+    REFUSED = "refused"  # for another reason than what was asked
     CONTEXT_OVERFLOW = "context_overflow"
     CONTENT_FILTER = "content_filter"
     MALFORMED = "malformed"

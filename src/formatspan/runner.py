@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple, ParamSpec, TypeVar, cast
 
-from formatspan.backends.base import Backend, Coached, Haltable, Lesson
+from formatspan.backends.base import Backend, Coached, Haltable, Lesson, Waiting
 from formatspan.backends.redaction import Redactor, Secret
 from formatspan.records import Failure, FailureKind, Generation, Request
 from formatspan.spending.purse import Purse
@@ -35,6 +35,8 @@ _KEY_NAME = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 """Names of environment variables whose values are taken for secrets."""
 UNWRITTEN = 1_024
 """Replies that wait for their commit at most; beyond them, asking waits too."""
+TELL_S = 5.0
+"""Seconds between looks at what models wait for."""
 BUSY = 8
 """Replies in one commit from which the next one is worth a moment's wait for more."""
 LINGER_S = 0.02
@@ -81,6 +83,8 @@ class Progress:
     """Kind and message."""
     stopped: str | None = None
     """Why the rest was left pending, if it was."""
+    waiting: str | None = None
+    """What the model waits for, while no replies come for that reason."""
     spent: float = 0.0
     """US dollars that the model's replies cost, earlier sessions included, where known."""
     last_kinds: deque[FailureKind] = field(default_factory=lambda: deque(maxlen=MAX_EQUAL_FAILURES))
@@ -138,8 +142,10 @@ class Runner:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._write(results))
+                telling = group.create_task(self._tell_waits(lanes))
                 async with asyncio.TaskGroup() as asking:
                     self._ask_all(asking, lanes, results)
+                telling.cancel()
                 await results.put(None)
         finally:
             self._thread.shutdown()
@@ -154,6 +160,21 @@ class Runner:
         for name in lanes.keys() - set(alone):
             group.create_task(self._run_model(name, lanes[name], results))
         group.create_task(self._one_by_one({name: lanes[name] for name in alone}, results))
+
+    async def _tell_waits(self, lanes: Mapping[str, Lane]) -> None:
+        """Say what models wait for, as long as nothing comes of them."""
+        before: dict[str, tuple[int, int]] = {}
+        while True:
+            await asyncio.sleep(TELL_S)
+            for name, lane in lanes.items():
+                progress = self.progress[name]
+                now = progress.done, progress.failed
+                quiet, before[name] = before.get(name) == now, now
+                waits = quiet and isinstance(lane.backend, Waiting) and not self._halted(name)
+                why = cast(Waiting, lane.backend).waiting() if waits else None
+                if why or progress.waiting:
+                    progress.waiting = why
+                    self.on_progress(name, progress)
 
     async def _one_by_one(
         self, lanes: Mapping[str, Lane], results: asyncio.Queue[_Came | None]
@@ -279,6 +300,7 @@ class Runner:
         progress.done += len(replies)
         progress.asked += len(replies)
         progress.failed += len(sent)
+        progress.waiting = None
         progress.spent = self.purse.spent_on.get(name, 0.0)
         if sent:
             progress.last_failure = f"{sent[-1].kind.value}: {sent[-1].message}"

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from formatspan.backends.base import Dialect, ModelSpec
+from formatspan.backends.base_url import mistake_in
 from formatspan.backends.table import canonical_address
 from formatspan.errors import BackendError, RunError, StudyError, WrapperError
 from formatspan.mistakes import explain, got, keys_of, near
@@ -108,9 +109,9 @@ class ModelEntry(_Entry):
 
     @field_validator("base_url")
     @classmethod
-    def _has_no_password(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"https?://[^\s@?#]+", value):
-            raise ValueError("expected an http(s) URL without user, password or query")
+    def _leads_somewhere(cls, value: str | None) -> str | None:
+        if value is not None and (mistake := mistake_in(value)) is not None:
+            raise ValueError(mistake)
         return value
 
     @field_validator("headers")

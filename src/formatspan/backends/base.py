@@ -118,6 +118,15 @@ class Coached(Protocol):
 
 
 @runtime_checkable
+class Waiting(Protocol):
+    """A backend that may wait long before it asks again."""
+
+    def waiting(self) -> str | None:
+        """What it waits for, on one line without secrets; None while replies come."""
+        ...
+
+
+@runtime_checkable
 class Haltable(Protocol):
     """A backend that keeps requests back until it is their turn."""
 

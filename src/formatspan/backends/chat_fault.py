@@ -13,10 +13,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 from formatspan.backends.chat_adapt import refused_parameter
-from formatspan.backends.chat_wait import asked_wait
+from formatspan.backends.chat_wait import WAIT_MOST_S, asked_wait
+from formatspan.backends.http_trouble import PROXY_LOGIN
 from formatspan.records import FailureKind
 
 MESSAGE_CHARS = 600
@@ -41,6 +43,8 @@ class Fault:
     """Seconds that the endpoint asked to wait; None if it did not."""
     busy: bool = False
     """The endpoint is overloaded or limits the rate: everybody should hold back."""
+    slow: bool = False
+    """It took its whole time to come: the next one will as well."""
     upstream: bool = False
     """A provider behind the endpoint said it, so that it holds for this model only."""
     param: str | None = None
@@ -139,14 +143,18 @@ _STATUS_OF_NAME = {
 """Statuses of the error codes and types that come instead of one, in a reply with status 200."""
 
 _OF_STATUS: dict[int, tuple[FailureKind, bool, bool]] = {
+    400: (FailureKind.REFUSED_PARAMETERS, False, False),
     401: (FailureKind.AUTH, False, True),
     402: (FailureKind.QUOTA, False, True),
     403: (FailureKind.AUTH, False, True),
     404: (FailureKind.NOT_FOUND, False, True),
     405: (FailureKind.NOT_FOUND, False, True),
+    407: (FailureKind.PROXY, False, True),
     408: (FailureKind.TIMEOUT, True, False),
     409: (FailureKind.SERVER, True, False),
+    410: (FailureKind.NOT_FOUND, False, True),
     413: (FailureKind.CONTEXT_OVERFLOW, False, False),
+    422: (FailureKind.REFUSED_PARAMETERS, False, False),
     425: (FailureKind.SERVER, True, False),
     501: (FailureKind.REFUSED_PARAMETERS, False, False),
     504: (FailureKind.TIMEOUT, True, False),
@@ -155,9 +163,9 @@ _OF_STATUS: dict[int, tuple[FailureKind, bool, bool]] = {
 }
 """Kind, can heal, fatal. Other statuses below 500 refuse the request, others from 500 on heal."""
 
-
 _BUSY = frozenset({429, 503, 529})
 """Statuses that mean too much at once."""
+_USUAL = frozenset({400, 401, 402, 403, 404, 408, 413, 422, 429})
 _REFUSED = FailureKind.REFUSED_PARAMETERS
 
 
@@ -174,7 +182,7 @@ def fault_of(status: int, error: object, headers: Mapping[str, str], now: dateti
     effective = _effective_status(status, details)
     wording = _wording(details)
     where = f"HTTP {status}" if effective == status else f"HTTP {status} with error {effective}"
-    message = clip(f"{where}: {wording}" if wording else where)
+    message = clip(": ".join(filter(None, (where, _meaning(effective), wording))))
     for rule in _RULES:
         if (rule.statuses is None or effective in rule.statuses) and rule.pattern.search(wording):
             return Fault(rule.kind, message, fatal=rule.fatal)
@@ -191,8 +199,17 @@ def fault_of(status: int, error: object, headers: Mapping[str, str], now: dateti
 
 
 def _of_status(status: int) -> tuple[FailureKind, bool, bool]:
-    default = (FailureKind.SERVER, True, False) if status >= 500 else (_REFUSED, False, False)
+    refused = (FailureKind.REFUSED, False, False)
+    default = (FailureKind.SERVER, True, False) if status >= 500 else refused
     return _OF_STATUS.get(status, default)
+
+
+def _meaning(status: int) -> str:
+    """What an unusual status says, which few know by heart."""
+    if status == 407:
+        return f"the answer of a proxy: {PROXY_LOGIN}"
+    known = status in _USUAL or not 400 <= status < 500
+    return "" if known or status not in set(HTTPStatus) else HTTPStatus(status).phrase
 
 
 def _held_back(
@@ -225,8 +242,13 @@ def _is_exhausted(wording: str) -> bool:
 def _resume_later(message: str, wait_s: float | None, now: datetime) -> Fault:
     """A quota that no waiting in this session heals, with the time to come back."""
     if wait_s is not None:
-        due = (now + timedelta(seconds=min(wait_s, 400 * 86400.0))).strftime("%Y-%m-%d %H:%M UTC")
-        message = clip(f"asks to wait {wait_s:.0f} s, resume after {due}; {message}")
+        if wait_s < WAIT_MOST_S:
+            due = (now + timedelta(seconds=wait_s)).strftime("%Y-%m-%d %H:%M UTC")
+            message = clip(f"asks to wait {wait_s:.0f} s, resume after {due}; {message}")
+        else:
+            message = clip(
+                f"asks to wait for more than a year, as if by mistake: try again later; {message}"
+            )
     elif _DAILY.search(message):
         message = clip(
             f"a daily quota is used up, the endpoint does not say until when (many renew at "

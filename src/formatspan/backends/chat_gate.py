@@ -84,7 +84,8 @@ class Gate:
         self._watching: asyncio.Task[None] | None = None
         self._numbers = itertools.count()
         self._usual_s: float | None = None
-        self._until = -1.0
+        self.until = -1.0
+        """End of the latest pause, by the clock."""
         self._epoch = self._strikes = 0
         self._strays = Strays()
         self._doubling = True
@@ -102,7 +103,7 @@ class Gate:
             A ticket for `leave`.
         """
         while not self.closed:
-            until = self._until
+            until = self.until
             left = until - self._clock() if until > sat_out else 0.0
             if left > 0:
                 await self._sleep(left)
@@ -158,8 +159,8 @@ class Gate:
         if self.spares_others:
             self.spares_others = False
             return until
-        self._until = max(self._until, until)
-        return self._until
+        self.until = max(self.until, until)
+        return self.until
 
     def strike_s(self) -> float:
         """Seconds to pause after a refusal that names none: full jitter in a growing window."""

@@ -8,10 +8,12 @@ others serve it, which is: nearly.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
@@ -51,6 +53,9 @@ class Reply(Struct, frozen=True, gc=False):
 
 Parsed = Reply | Fault
 
+_WRITTEN = re.compile(r"\s*\d{1,19}(?:\.\d{0,20})?\s*", re.ASCII)
+"""A count or a sum of money in quotes."""
+
 _FINISHES = {
     "stop": ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"),
     "length": ("length", "max_tokens", "max_output_tokens", "model_length"),
@@ -63,7 +68,12 @@ _FINISH_OF |= {"tool_calls": "stop", "function_call": "stop"}
 
 
 def parse_reply(
-    status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: datetime | None = None,
+    *,
+    url: str = "",
 ) -> Parsed:
     """The reply or the fault in one HTTP response.
 
@@ -72,24 +82,33 @@ def parse_reply(
         headers: Response headers, names in any case.
         body: Decompressed body, whole.
         now: The time, for a Retry-After that is a date; by default the clock's.
+        url: What was asked, which a redirect may be relative to.
     """
-    parsed = parse_body(status, headers, body, now)
+    parsed = parse_body(status, headers, body, now, url=url)
     return parsed if isinstance(parsed, Fault) else _chosen(parsed, headers, now)
 
 
 def parse_body(
-    status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: datetime | None = None,
+    *,
+    url: str = "",
 ) -> dict[str, Any] | Fault:
     """The object or the fault in one HTTP response, whatever the object is about.
 
     Arguments as `parse_reply`.
     """
     if 300 <= status < 400:
-        return _redirected(status, _lowered(headers))
+        return Fault(
+            FailureKind.REDIRECTED, _redirected(status, _lowered(headers), url), fatal=True
+        )
     parsed = _object(body)
     if isinstance(parsed, Fault):
         if status < 400:
-            return parsed
+            where = "" if status == 200 else f"HTTP {status}: "
+            return replace(parsed, message=clip(where + parsed.message))
         error: object = body.decode("utf-8", "replace")
     else:
         error = _error_in(parsed, status)
@@ -102,31 +121,57 @@ def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _redirected(status: int, headers: Mapping[str, str]) -> Fault:
-    # Not followed: another host would be given the key, and POST may become GET.
+def _redirected(status: int, headers: Mapping[str, str], url: str) -> str:
+    """Where a redirect leads, and what to do; none is followed.
+
+    Another host would be given the key, and POST may become GET.
+    """
     target = headers.get("location", "")
+    if not target:
+        return f"HTTP {status}: neither a reply nor a place where one is: mend base_url"
     try:
-        parts = urlsplit(target)
+        parts = urlsplit(urljoin(url, target))
         host = parts.netloc.rpartition("@")[2]
         where = f"{parts.scheme}://{host}{parts.path}" if host else parts.path
     except ValueError:
         where = target
-    message = clip(f"HTTP {status}: redirected to {where!r}, which is not followed: mend base_url")
-    return Fault(FailureKind.NOT_FOUND, message, fatal=True)
+    if where == url:
+        return clip(f"HTTP {status}: redirected to itself, {where!r}, without end: mend base_url")
+    base, found, _ = where.rpartition("/chat/completions")
+    if found and where.endswith(found) and clip(where) == where:
+        advice = f"if you trust it, the base_url is {base}"
+    else:
+        advice = "mend base_url"
+    return clip(f"HTTP {status}: redirected to {where!r}, which is not followed: {advice}")
 
 
 def _object(body: bytes) -> dict[str, Any] | Fault:
     try:
         parsed = decoded(body)
     except (ValueError, RecursionError):
-        start = clip(body[:400].decode("utf-8", "replace"), 100)
-        return Fault(FailureKind.MALFORMED, f"expected JSON, received {start!r}", retry=True)
+        return Fault(FailureKind.MALFORMED, f"expected JSON, received {_start(body)}", retry=True)
     if isinstance(parsed, list) and len(parsed) == 1:
         parsed = parsed[0]  # as Google's endpoint wraps its errors
     if not isinstance(parsed, dict):
         start = clip(str(parsed), 100)
         return Fault(FailureKind.MALFORMED, f"expected an object, received {start!r}", retry=True)
     return parsed
+
+
+def _start(body: bytes) -> str:
+    """How a body begins that is not JSON, or why nobody can tell."""
+    if not body.strip():
+        return "an empty body"
+    wide = json.detect_encoding(body).upper()
+    if not wide.startswith("UTF-8"):
+        return f"a body in {wide}: expected UTF-8, or a charset in Content-Type"
+    start = repr(clip(body[:400].decode("utf-8", "replace"), 100))
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        odd = f"byte 0x{body[error.start]:02x} at {error.start} is not UTF-8"
+        return f"{start} ({odd}, and Content-Type names no charset that has it)"
+    return start
 
 
 def _error_in(body: Mapping[str, Any], status: int) -> object:
@@ -250,18 +295,23 @@ def _first_count(counts: object, *names: str) -> int | None:
         value = counts.get(name)
         if value is None:
             continue
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
+        number = _number(value)
         # The store's integers have 64 bits.
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
-            return value
+        if number is not None and 0 <= number < 2**63 and number == int(number):
+            return int(number)
     return None
 
 
 def _dollars(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value < 1e9 else None
+    number = _number(value)
+    return float(number) if number is not None and 0 <= number < 1e9 else None
+
+
+def _number(value: object) -> int | float | None:
+    """A number, also where it came as text; some gateways put all they count in quotes."""
+    if isinstance(value, str) and _WRITTEN.fullmatch(value):
+        return float(value) if "." in value else int(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _string(value: object) -> str | None:

@@ -10,10 +10,10 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from formatspan._version import __version__
 from formatspan.backends.base import ModelSpec
+from formatspan.backends.base_url import mistake_in
 from formatspan.backends.chat_constraint import constraint_fields, dialect_of
 from formatspan.backends.redaction import Secret
 from formatspan.errors import BackendError
@@ -88,16 +88,9 @@ def endpoint(base_url: str) -> str:
     Raises:
         BackendError: The base URL is malformed, or holds a user, a password or a query.
     """
+    if (mistake := mistake_in(base_url)) is not None:
+        raise BackendError(f"base_url: {mistake}")
     base = base_url.strip().rstrip("/").removesuffix("/chat/completions")
-    try:
-        parts = urlsplit(base)
-        # As looking it up will: a label may be too long, a port out of range.
-        host, port = (parts.hostname or "").encode("idna"), parts.port
-        usable = parts.scheme in ("http", "https") and host and port != 0
-    except ValueError:
-        usable = False
-    if not usable or parts.username or parts.password or parts.query or parts.fragment:
-        raise BackendError("base_url: expected http(s)://host/path without user, password or query")
     return f"{base}/chat/completions"
 
 

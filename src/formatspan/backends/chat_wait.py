@@ -13,6 +13,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+WAIT_MOST_S = 400 * 86400.0
+"""What any longer wait is taken for."""
+_SECONDS = re.compile(r"\d{1,400}(\.\d{0,400})?(e\+?\d{1,3})?", re.ASCII | re.IGNORECASE)
+"""More than the standard allows, which is whole seconds."""
 _NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 _PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s?(ms|s|m|h|d)[a-z]*,?\s?", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:{_PART.pattern})+", re.IGNORECASE)
@@ -41,12 +45,13 @@ def asked_wait(headers: Mapping[str, str], wording: str, now: datetime) -> float
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that the Retry-After header asks to wait, or None."""
+    """Seconds that the Retry-After header asks to wait, or None if it is missing or unusable."""
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
-            return float(text) * unit_s
-    return _until(_date(headers.get("retry-after")), headers, now)
+        if _SECONDS.fullmatch(text):
+            return min(float(text) * unit_s, WAIT_MOST_S)
+    until_s = _until(_date(headers.get("retry-after")), headers, now)
+    return None if until_s is None else min(until_s, WAIT_MOST_S)
 
 
 def _reset(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -18,7 +18,6 @@ import asyncio
 import contextlib
 import ipaddress
 import os
-import re
 import ssl
 import zlib
 from collections.abc import Mapping
@@ -28,6 +27,17 @@ from urllib.parse import quote, urlsplit
 import certifi
 import pycurl
 
+from formatspan.backends.http_charset import in_utf8
+from formatspan.backends.http_trouble import (
+    Broken,
+    NoAnswer,
+    NotHttp,
+    TimedOut,
+    TooLong,
+    not_tls,
+    speaks_plainly,
+    trouble,
+)
 from formatspan.backends.redaction import Secret
 
 
@@ -38,33 +48,7 @@ class Response(NamedTuple):
     headers: dict[str, str]
     """Names in lower case; of a repeated header, the last value."""
     body: bytes
-    """Decompressed."""
-    first_byte_s: float
-    """Seconds from sending to the first byte."""
-
-
-class Broken(Exception):
-    """The connection ended or failed before a whole response had come."""
-
-
-class Refused(Broken):
-    """No connection could be made."""
-
-
-class Untrusted(Broken):
-    """The server's certificate was refused."""
-
-
-class NotHttp(Broken):
-    """What came is not HTTP, or encoded in a way that was not asked for."""
-
-
-class TooLong(Broken):
-    """The response is longer than is read."""
-
-
-class TimedOut(Broken):
-    """The response, or its first byte, took too long."""
+    """Decompressed, and in UTF-8 where another charset is named."""
 
 
 class Bounds(NamedTuple):
@@ -101,6 +85,9 @@ class HttpClient:
         self._multi: pycurl.AsyncCurlMulti | None = pycurl.AsyncCurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, _MOST_KEPT)
         self._idle: dict[tuple[str, str], list[_Transfer]] = {}
+        self._place = parts.hostname or "", parts.port or 443
+        self._doubted = parts.scheme == "https" and (self._here or not _has_proxy())
+        """Whether the server has yet to show that it speaks TLS."""
 
     async def send(self, method: str, path: str, body: bytes = b"") -> Response:
         """One request and its whole response; the connection ends where the task is cancelled.
@@ -180,6 +167,7 @@ class HttpClient:
         came = self._multi.add_handle(transfer.curl)
         first_s = self._bounds.first_byte_s
         timer = asyncio.get_running_loop().call_later(first_s, transfer.give_up, came)
+        doubt = asyncio.ensure_future(self._doubt(transfer, came)) if self._doubted else None
         try:
             await came
         except pycurl.error as error:
@@ -187,32 +175,39 @@ class HttpClient:
         except asyncio.CancelledError:
             if transfer.late:
                 raise TimedOut(f"no first byte within {first_s:g} s") from None
+            if transfer.plain:
+                raise not_tls(self._host) from None
             raise
         finally:
             timer.cancel()
+            if doubt is not None:
+                doubt.cancel()
+        self._doubted = False
         return transfer.response()
+
+    async def _doubt(self, transfer: _Transfer, came: asyncio.Future[pycurl.Curl]) -> None:
+        """End a request whose server turns out to speak without TLS, which it may never say."""
+        await asyncio.sleep(_HANDSHAKE_S)
+        if await speaks_plainly(*self._place):
+            transfer.plain = True
+            came.cancel()
 
     def _trouble(self, transfer: _Transfer, code: int, said: str) -> Broken:
         """What the library says, in this module's words."""
-        said = _LOGIN.sub("//", said)
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return self._late(transfer, said)
         if code == pycurl.E_WRITE_ERROR and transfer.overfull:
             return TooLong(f"a body of more than {self._bounds.body_bytes} bytes")
-        if code in _UNREACHED:
-            system = transfer.curl.getinfo(pycurl.OS_ERRNO)
-            why = os.strerror(system) if code == pycurl.E_COULDNT_CONNECT and system else said
-            return Refused(f"no connection to {self._host}: {why}")
-        if code in _KINDS:
-            kind, told = _KINDS[code]
-            return kind(f"{told}: {said}")
-        return Broken(said or pycurl.easy_strerror(code))
+        return trouble(transfer.curl, code, said, self._host)
 
     def _late(self, transfer: _Transfer, said: str) -> Broken:
         bounds = self._bounds
         if not said.startswith("Operation"):  # still resolving or connecting
             limit = min(bounds.connect_s, bounds.whole_s)
-            return Refused(f"no connection to {self._host} in {limit:g} s")
+            if _handshakes(transfer.curl, self._origin):
+                hint = "it may not speak TLS: is http:// meant for https://, or another port?"
+                return NoAnswer(f"{self._host} begins no TLS within {limit:g} s: {hint}")
+            return NoAnswer(f"no connection to {self._host} in {limit:g} s")
         awaited = "whole reply" if transfer.head else "first byte"
         return TimedOut(f"no {awaited} within {bounds.whole_s:g} s")
 
@@ -220,7 +215,7 @@ class HttpClient:
 class _Transfer:
     """A handle of the library's with what came of its request; used for one at a time."""
 
-    __slots__ = ("curl", "head", "late", "most", "overfull", "pieces", "size")
+    __slots__ = ("curl", "head", "late", "most", "overfull", "pieces", "plain", "size")
 
     def __init__(self, curl: pycurl.Curl, most: int) -> None:
         self.curl, self.most = curl, most
@@ -235,7 +230,7 @@ class _Transfer:
         self.head.clear()
         self.pieces.clear()
         self.size = 0
-        self.late = self.overfull = False
+        self.late = self.overfull = self.plain = False
 
     def take(self, piece: bytes) -> int:
         """Keep a piece of the body; returns how much of it was taken."""
@@ -264,8 +259,9 @@ class _Transfer:
         body = b"".join(self.pieces)
         if encoding := headers.get("content-encoding", "").lower().replace("identity", ""):
             body = _decompressed(body, encoding, self.most)
+        body = in_utf8(body, headers.get("content-type", ""))
         status = self.curl.getinfo(pycurl.RESPONSE_CODE)
-        return Response(status, headers, body, self.curl.getinfo(pycurl.STARTTRANSFER_TIME))
+        return Response(status, headers, body)
 
 
 def _decompressed(body: bytes, encoding: str, most: int) -> bytes:
@@ -300,28 +296,23 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
 
 _IN_A_PATH = "/?&=%:@!$'()*+,;~"
 """Characters of a path and a query that stay as they are, escapes among them."""
-_LOGIN = re.compile(r"//[^/\s]*@")
-"""User and password of a proxy, in a URL that the library quotes."""
+_HANDSHAKE_S = 3.0
+"""Seconds after which it is doubted that a server speaks TLS."""
 _MOST_KEPT = 1024
 """Idle connections that are kept."""
 
-_TOO_LARGE = 100
-"""The library's code for headers that are too long, for which pycurl has no name."""
-_UNREACHED = frozenset(
-    {
-        pycurl.E_COULDNT_CONNECT,
-        pycurl.E_COULDNT_RESOLVE_HOST,
-        pycurl.E_COULDNT_RESOLVE_PROXY,
-        pycurl.E_SSL_CONNECT_ERROR,
-    }
-)
-_KINDS: Mapping[int, tuple[type[Broken], str]] = {
-    pycurl.E_PEER_FAILED_VERIFICATION: (Untrusted, "the certificate was refused"),
-    pycurl.E_SSL_CACERT_BADFILE: (Untrusted, "the certificate cannot be checked"),
-    pycurl.E_UNSUPPORTED_PROTOCOL: (NotHttp, "the reply is not HTTP"),
-    pycurl.E_FTP_WEIRD_SERVER_REPLY: (NotHttp, "the reply is not HTTP"),
-    _TOO_LARGE: (TooLong, "headers that are too long"),
-}
+
+def _has_proxy() -> bool:
+    """Whether the environment names a proxy for what goes over TLS."""
+    names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    return any(os.environ.get(name) for name in names)
+
+
+def _handshakes(curl: pycurl.Curl, origin: str) -> bool:
+    """Whether a server took the connection, and TLS has not begun."""
+    ask = curl.getinfo
+    direct = origin.startswith("https") and not ask(pycurl.USED_PROXY)
+    return direct and ask(pycurl.CONNECT_TIME) > 0 and not ask(pycurl.APPCONNECT_TIME)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -36,11 +36,13 @@ from formatspan.backends.chat_request import (
     headers_of,
     left_out,
 )
-from formatspan.backends.http_client import (
-    Bounds,
+from formatspan.backends.http_client import Bounds, HttpClient
+from formatspan.backends.http_trouble import (
     Broken,
-    HttpClient,
+    NoAnswer,
     NotHttp,
+    NotTls,
+    ProxyRefused,
     Refused,
     TimedOut,
     TooLong,
@@ -56,6 +58,8 @@ OPENROUTER_URL, OPENROUTER_KEY = "https://openrouter.ai/api/v1", "OPENROUTER_API
 MOST_IN_FLIGHT = 256
 """Requests in flight to a model at most, unless its entry says otherwise; `Gate` finds how many
 of them pay."""
+AWAITED_CHARS = 100
+"""Longest text of what is waited for."""
 MOST_HOLLOW = 2
 """Times that a reply without any text in its place is asked for again."""
 
@@ -68,6 +72,8 @@ class Limits:
     """Times that a request is sent at most."""
     timeout_attempts: int = 3
     """The same after timeouts: what took too long once will again."""
+    slow_attempts: int = 2
+    """The same where no connection stood in time."""
     limited_attempts: int = 10
     """The same where the endpoint said that it was too much at once, which says nothing of the
     request."""
@@ -86,11 +92,13 @@ class Limits:
     asked_jitter_s: float = 10.0
     """Longest jitter added to a wait that the endpoint asked for."""
 
-    def most(self, kind: FailureKind) -> int:
+    def most(self, fault: Fault) -> int:
         """Times that a request is sent at most when it fails in this way."""
-        if kind is FailureKind.TIMEOUT:
+        if fault.slow:
+            return min(self.attempts, self.slow_attempts)
+        if fault.kind is FailureKind.TIMEOUT:
             return min(self.attempts, self.timeout_attempts)
-        return self.limited_attempts if kind is FailureKind.RATE_LIMIT else self.attempts
+        return self.limited_attempts if fault.kind is FailureKind.RATE_LIMIT else self.attempts
 
 
 def open_openai(spec: ModelSpec) -> OpenAIChat:
@@ -156,6 +164,8 @@ class OpenAIChat:
         self._gate = Gate(most, clock=clock, sleep=sleep, rng=self._rng)
         self._siblings = siblings(self._url, key_env)
         self._siblings.gates.add(self._gate)
+        self._awaits: tuple[float, str] | None = None
+        """When a request that failed since the last reply is sent again, and how it failed."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -202,13 +212,23 @@ class OpenAIChat:
                 good = isinstance(outcome, Generation)
                 self._gate.leave(ticket, good=good, busy=busy)
             if isinstance(outcome, Generation):
+                self._awaits = None
                 return outcome
             ask.last = outcome
             wait_s = self._before_next(ask, outcome)
             if wait_s is None:
                 return _failure(request.id, ask.last, ask.attempts)
             if wait_s > 0:
+                self._awaits = self._clock() + wait_s, clip(outcome.message, AWAITED_CHARS)
                 await self._sleep(wait_s)
+
+    def waiting(self) -> str | None:
+        """How long the next request waits, and for which fault; None once a reply came since."""
+        if self._awaits is None or self._gate.closed:
+            return None
+        left_s = max(self._awaits[0], self._gate.until) - self._clock()
+        how = f"waiting {left_s:.0f} s" if left_s >= 1 else "asking again"
+        return f"{how} after {self._awaits[1]}"
 
     def halt(self) -> None:
         """Send nothing more, neither requests that wait for their turn nor repeats."""
@@ -247,7 +267,7 @@ class OpenAIChat:
             wait_s = max(wait_s, self._gate.strike_s())
             ask.sat_out = self._hold_back(fault, wait_s)
         spent_s = self._clock() - ask.began + wait_s
-        enough = ask.faults[fault.kind] >= self._limits.most(fault.kind)
+        enough = ask.faults[fault.kind] >= self._limits.most(fault)
         return None if enough or spent_s >= self._limits.budget_s else wait_s
 
     def _hold_back(self, fault: Fault, wait_s: float) -> float:
@@ -273,14 +293,12 @@ class OpenAIChat:
             return await self._scored(ask, started)
         ask.sent = self._adapter.applied(ask.body)
         try:
-            status, headers, body, _ = await self._opened().send(
-                "POST", self._path, encoded(ask.sent)
-            )
+            status, headers, body = await self._opened().send("POST", self._path, encoded(ask.sent))
         except Broken as error:
             return self._broken(error)
         latency_s = time.perf_counter() - started
         body = self._redactor.body(body)
-        parsed = parse_reply(status, headers, body)
+        parsed = parse_reply(status, headers, body, url=self._url)
         if isinstance(parsed, Fault):
             return self._redacted(parsed)
         if parsed.hollow and ask.hollow < MOST_HOLLOW:
@@ -301,7 +319,8 @@ class OpenAIChat:
             except Broken as error:
                 return self._broken(error)
             body = self._redactor.body(answer[2])
-            parsed = parse_body(answer[0], answer[1], body)
+            asked_at = self._url.removesuffix(self._path) + where
+            parsed = parse_body(answer[0], answer[1], body, url=asked_at)
             return parsed if isinstance(parsed, Fault) else Told(parsed, body)
 
         assert self._dialect is not None
@@ -325,15 +344,17 @@ class OpenAIChat:
     def _broken(self, error: Broken) -> Fault:
         """The fault of an attempt without a whole response."""
         text = clip(self._redactor.text(str(error)))
-        if isinstance(error, Untrusted):
-            return Fault(FailureKind.CONNECTION, text, fatal=True)
         if isinstance(error, TimedOut):
             hinted = f"{text}; a lower max_tokens may help"
             return Fault(FailureKind.TIMEOUT, hinted, retry=True)
+        kind = next((kind for broken, kind in _LASTING if isinstance(error, broken)), None)
+        if kind is not None:
+            return Fault(kind, text, fatal=True)
         if isinstance(error, NotHttp | TooLong):
             return Fault(FailureKind.MALFORMED, text, retry=True)
-        where = text if isinstance(error, Refused) else f"connection: {text}"
-        return Fault(FailureKind.CONNECTION, where, retry=True)
+        if isinstance(error, Refused):
+            return Fault(FailureKind.CONNECTION, text, retry=True, slow=isinstance(error, NoAnswer))
+        return Fault(FailureKind.CUT_OFF, text, retry=True)
 
     def _redacted(self, fault: Fault) -> Fault:
         # Once more: what was escaped in the body is plain text now.
@@ -408,6 +429,13 @@ _FROM_OUTSIDE = (
 """Fields of a generation that hold what the endpoint wrote."""
 _PUT_TOGETHER = ("text", "reasoning")
 """Those that may be made of several parts of a body."""
+
+_LASTING = (
+    (Untrusted, FailureKind.UNTRUSTED),
+    (ProxyRefused, FailureKind.PROXY),
+    (NotTls, FailureKind.CONNECTION),
+)
+"""What would break every further request alike."""
 
 _STOPPED = Fault(FailureKind.INTERNAL, "not sent: the model was stopped", fatal=True)
 _CANCELLED = Fault(FailureKind.INTERNAL, "given up")

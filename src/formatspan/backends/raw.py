@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.chat_fault import clip
 from formatspan.backends.chat_request import endpoint, headers_of
-from formatspan.backends.http_client import Bounds, Broken, HttpClient
+from formatspan.backends.http_client import Bounds, HttpClient
+from formatspan.backends.http_trouble import Broken
 from formatspan.backends.openai_chat import (
     OPENAI_KEY,
     OPENAI_URL,

@@ -47,7 +47,10 @@ class ModelBill:
     """Expected, in US dollars; None without a price."""
     cost_most: float | None
     spent: float
-    """What the run's replies cost, where it is known."""
+    """What the run paid for this model: replies, failures that may cost, looks beforehand; by the
+    price now known where the endpoint named no cost."""
+    uncounted: int
+    """Replies of the run whose cost nobody knows; ``spent`` lacks them."""
     cached_tokens: int
     """Prompt tokens of the run's replies that the endpoint took from its cache."""
     in_flight: int
@@ -57,7 +60,8 @@ class ModelBill:
     """Replies a second that the run has measured; None where it has not, or another concurrency
     is asked about."""
     seconds: float
-    """By the pace where there is one, else requests in flight over latency."""
+    """By the pace where there is one, else requests in flight over latency; of a batch, how long it
+    may take at most."""
     pinned: bool
     """Whether one provider answers; False behind a router that may choose."""
     wrappers: tuple[WrapperBill, ...]
@@ -91,6 +95,8 @@ class Plan:
     power: Power
     batch: bool
     """Priced as batches."""
+    spent: float
+    """US dollars that the whole run has cost so far, as a run of it says."""
     notes: tuple[str, ...]
     """What is estimated, and what to beware of."""
 
@@ -121,7 +127,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Time that asking takes: endpoints side by side."""
+        """Time that asking takes, endpoints side by side; for batches the longest it can."""
         return max((m.seconds for m in self.models), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:

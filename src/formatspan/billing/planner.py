@@ -23,8 +23,10 @@ from formatspan.growth import merge, refuse_other
 from formatspan.planning import described, load_tasks
 from formatspan.routing import KEY as PROVIDER
 from formatspan.routing import UNPINNED, is_pinned
+from formatspan.spending.ledger import purse_for
 from formatspan.spending.price_lists import find_prices
 from formatspan.spending.pricing import BATCH_DISCOUNT, ModelPrice
+from formatspan.spending.purse import Purse
 from formatspan.stats.power import design_of, examples_for, half_width, seeded
 from formatspan.store import Store
 from formatspan.study import ModelEntry, Study
@@ -32,6 +34,8 @@ from formatspan.tasks.task import TaskData
 
 ASSUMED_LATENCY_S = 1.0
 """Seconds a reply takes where none has been measured."""
+BATCH_WINDOW_S = 24 * 3600.0
+"""Seconds in which a batch is done, or ends with what is."""
 FSI_POINTS = 5.0
 """Percentage points for which a plan says how many examples are needed."""
 
@@ -91,6 +95,8 @@ class _Before(NamedTuple):
     stored: dict[tuple[str, str], Stored]
     paces: dict[str, Pace]
     """By label; models whose pace is not known are left out."""
+    store: Path | None = None
+    """The run's store, if there is one."""
 
     @classmethod
     def of(cls, folder: RunFolder, study: Study, *, found_by_chance: bool) -> _Before:
@@ -109,7 +115,15 @@ class _Before(NamedTuple):
             found = {name: measured_pace(store, name) for name in named}
             paces = {name: pace for name, pace in found.items() if pace is not None}
             stored = stored_replies(store)
-            return cls(whole, answered_places(store), store.budgets(), stored, paces)
+            answered = answered_places(store)
+            return cls(whole, answered, store.budgets(), stored, paces, folder.store)
+
+    def spent(self, prices: Mapping[str, ModelPrice]) -> Purse:
+        """What the run has cost so far."""
+        if self.store is None:
+            return Purse(prices=prices)
+        with Store.read(self.store) as store:
+            return purse_for(store, None, prices)
 
     def replies(self, model: str) -> Stored:
         """All replies of one model."""
@@ -135,13 +149,14 @@ class _Planner:
         budgets = Budgets(self.before.budgets)
         examples = {entry.name: self._add(entry.name, count, budgets) for entry in self.study.tasks}
         prices = self._prices()
+        spent = self.before.spent(prices)
         bills = tuple(
-            self._bill(model, count.tallies[model.entry.name], prices.get(model.entry.name))
+            self._bill(model, count.tallies[model.entry.name], prices.get(model.entry.name), spent)
             for model in models
         )
         self._warn(bills)
-        power = self._power(examples)
-        return Plan(self.study.name, bills, power, self.options.batch, tuple(self.notes))
+        power, batch = self._power(examples), self.options.batch
+        return Plan(self.study.name, bills, power, batch, spent.spent, tuple(self.notes))
 
     def _opened(self, entry: ModelEntry) -> Backend | None:
         """The model's backend, or None where it cannot be opened here and now."""
@@ -186,7 +201,9 @@ class _Planner:
         self.notes += found.failed
         return found.prices
 
-    def _bill(self, model: OpenModel, tally: Tally, price: ModelPrice | None) -> ModelBill:
+    def _bill(
+        self, model: OpenModel, tally: Tally, price: ModelPrice | None, spent: Purse
+    ) -> ModelBill:
         entry, before = model.entry, self.before.replies(model.entry.name)
         wrappers = tuple(self._wrapper(entry, w.name, tally) for w in self.study.wrappers)
         requests = sum(w.requests for w in wrappers)
@@ -212,16 +229,22 @@ class _Planner:
             price=price,
             cost=charged.dollars(prompt, completion) if charged else None,
             cost_most=charged.dollars(prompt, most) if charged else None,
-            spent=before.cost,
+            spent=spent.spent_on.get(entry.name, 0.0),
+            uncounted=before.replies - before.priced if price is None else 0,
             cached_tokens=before.cached_tokens,
             in_flight=in_flight,
             latency_s=latency,
             latency_measured=before.timed > 0,
             pace=pace.replies / pace.seconds if pace else None,
-            seconds=pace.time_for(requests) if pace else requests * latency / in_flight,
+            seconds=self._seconds(requests, pace, latency / in_flight),
             pinned=is_pinned(entry.spec().scheme, entry.body.get(PROVIDER)),
             wrappers=wrappers,
         )
+
+    def _seconds(self, requests: int, pace: Pace | None, each_s: float) -> float:
+        if self.options.batch:
+            return BATCH_WINDOW_S if requests else 0.0
+        return pace.time_for(requests) if pace else requests * each_s
 
     def _in_flight(self, entry: ModelEntry) -> int:
         backend = self.backends[entry.name]

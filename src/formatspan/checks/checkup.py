@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
-from formatspan.backends.base import Backend
+from formatspan.backends.base import Backend, Waiting
 from formatspan.backends.table import open_backend
 from formatspan.checks.doctor import Finding, Mark, Patient, examine, glance
 from formatspan.errors import BackendError
@@ -14,23 +15,30 @@ from formatspan.spending.pricing import FREE_SCHEMES
 from formatspan.spending.purse import Purse
 from formatspan.study import ModelEntry, Study
 
+TELL_S = 10.0
+"""Seconds between lines on what models wait for."""
 
-def diagnose(study: Study, *, whole: bool = True) -> list[Finding]:
+
+def diagnose(
+    study: Study, *, whole: bool = True, say: Callable[[str], None] = lambda _: None
+) -> list[Finding]:
     """Look at every model of a study, with a few tiny requests each.
 
     Args:
         study: Whose models.
         whole: The study is meant to be run as it stands; else only its models matter.
+        say: Told what is waited for.
     """
-    return run_to_end(_diagnose(study, whole))
+    return run_to_end(_diagnose(study, whole, say))
 
 
-async def _diagnose(study: Study, whole: bool) -> list[Finding]:
-    found = await asyncio.gather(*(_one(entry, study if whole else None) for entry in study.models))
+async def _diagnose(study: Study, whole: bool, say: Callable[[str], None]) -> list[Finding]:
+    judged = study if whole else None
+    found = await asyncio.gather(*(_one(entry, judged, say) for entry in study.models))
     return [finding for findings in found for finding in findings]
 
 
-async def _one(entry: ModelEntry, study: Study | None) -> list[Finding]:
+async def _one(entry: ModelEntry, study: Study | None, say: Callable[[str], None]) -> list[Finding]:
     try:
         backend = open_backend(entry.spec())
     except BackendError as error:
@@ -39,7 +47,8 @@ async def _one(entry: ModelEntry, study: Study | None) -> list[Finding]:
     try:
         if entry.spec().scheme in FREE_SCHEMES:
             return [Finding(entry.name, "usable", Mark.GOOD, "it runs on this machine")]
-        return await examine(Patient(entry, backend, study), await _listed(entry))
+        async with _telling({entry.name: backend}, say):
+            return await examine(Patient(entry, backend, study), await _listed(entry))
     finally:
         await backend.aclose()
 
@@ -78,12 +87,34 @@ async def glances(
     patients = [
         Patient(e, backends[e.name], study) for e in entries if e.spec().scheme not in FREE_SCHEMES
     ]
-    found = await asyncio.gather(*(glance(p, purse) for p in patients))
+    async with _telling({p.label: p.backend for p in patients}, say):
+        found = await asyncio.gather(*(glance(p, purse) for p in patients))
     findings = [finding for part in found for finding in part]
     for finding in findings:
         if finding.mark is not Mark.GOOD:
             say(line(finding))
     return {f.model: f"{f.about}: {f.found}" for f in findings if f.mark is Mark.STOP}
+
+
+@asynccontextmanager
+async def _telling(
+    backends: Mapping[str, Backend], say: Callable[[str], None]
+) -> AsyncIterator[None]:
+    """Say now and then what models wait for, while a look at them lasts."""
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(TELL_S)
+            for name, backend in backends.items():
+                why = backend.waiting() if isinstance(backend, Waiting) else None
+                if why:
+                    say(f"{name}: no reply yet: {why}")
+
+    telling = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        telling.cancel()
 
 
 def line(finding: Finding) -> str:

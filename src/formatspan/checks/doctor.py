@@ -7,6 +7,7 @@ who answers. Each finding says what it means for the study.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from enum import StrEnum
 
 from msgspec import structs
 
-from formatspan.backends.base import Backend, ModelSpec
+from formatspan.backends.base import Backend, ModelSpec, Waiting
 from formatspan.checks.wording import plainly
 from formatspan.grid import identified
 from formatspan.records import (
@@ -44,6 +45,8 @@ SCHEMA = json.dumps(
     }
 )
 MAX_TOKENS = 32
+LOOK_S = 60.0
+"""Seconds that the look before a run waits for its reply; a run has its own patience."""
 
 
 class Mark(StrEnum):
@@ -115,12 +118,13 @@ async def glance(patient: Patient, purse: Purse) -> list[Finding]:
     if not purse.fits(most):
         return []
     purse.hold(request.id, most)
-    outcome = await _asked(patient, request)
+    outcome = await _asked_briefly(patient, request)
     purse.settle(patient.label, request, outcome)
     if isinstance(outcome, Failure):
         refused = _refused(patient, outcome)
-        lasting = outcome.fatal or outcome.kind in _LASTING
-        return [refused if lasting else replace(refused, mark=Mark.WARN)]
+        if outcome.fatal or outcome.kind in _LASTING:
+            return [refused]
+        return [replace(refused, mark=Mark.WARN, found=f"{refused.found}; asked all the same")]
     return [*_tokens(patient, outcome), *_provider(patient, [outcome])]
 
 
@@ -187,15 +191,36 @@ async def _asked(patient: Patient, request: Request) -> Generation | Failure:
         return Failure(request.id, FailureKind.INTERNAL, str(error) or "no word from the backend")
 
 
+async def _asked_briefly(patient: Patient, request: Request) -> Generation | Failure:
+    """As `_asked`, with no more patience than a look is worth."""
+    try:
+        async with asyncio.timeout(LOOK_S):
+            return await _asked(patient, request)
+    except TimeoutError:
+        backend = patient.backend
+        why = backend.waiting() if isinstance(backend, Waiting) else None
+        text = f"no reply within {LOOK_S:g} s" + (f", {why}" if why else "")
+        return Failure(request.id, FailureKind.TIMEOUT, text)
+
+
 def _has_key(patient: Patient) -> bool:
     return patient.backend.describe().get("key", "none") != "none"
 
 
 _REFUSALS: Mapping[FailureKind, tuple[str, Mark, str]] = {
     FailureKind.AUTH: ("authorised", Mark.STOP, "the key is refused: set another"),
-    FailureKind.QUOTA: ("authorised", Mark.STOP, "the account has no credit or quota left"),
+    FailureKind.QUOTA: ("authorised", Mark.STOP, "no credit or quota is left for now"),
     FailureKind.NOT_FOUND: ("model", Mark.STOP, "there is no such model or path"),
     FailureKind.CONNECTION: ("reachable", Mark.STOP, "it cannot be reached: see base_url"),
+    FailureKind.CUT_OFF: ("reachable", Mark.STOP, "it breaks off before a whole reply has come"),
+    FailureKind.UNTRUSTED: ("reachable", Mark.STOP, "its certificate is not trusted"),
+    FailureKind.PROXY: ("reachable", Mark.STOP, "a proxy on the way lets nothing through"),
+    FailureKind.REDIRECTED: ("reachable", Mark.STOP, "base_url leads elsewhere"),
+    FailureKind.REFUSED: (
+        "reachable",
+        Mark.STOP,
+        "it turns requests away: is base_url a chat endpoint, with no gateway before it?",
+    ),
     FailureKind.TIMEOUT: ("reachable", Mark.STOP, "it does not answer in time"),
     FailureKind.RATE_LIMIT: ("reachable", Mark.WARN, "it asks to wait; a run will be slow"),
     FailureKind.SERVER: ("reachable", Mark.WARN, "it is in trouble; a run would try again"),

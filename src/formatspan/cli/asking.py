@@ -181,6 +181,7 @@ def doctor(
 
     from formatspan.checks.checkup import diagnose, of_addresses
     from formatspan.checks.doctor import is_fatal
+    from formatspan.progress import Shown
 
     path = Path(what[0])
     is_study = len(what) == 1 and (path.exists() or path.suffix in (".yaml", ".yml"))
@@ -188,7 +189,8 @@ def doctor(
         study, _ = study_of(path, None, {}, None)
     else:
         study = of_addresses(what, base_url, api_key_env)
-    findings = diagnose(study, whole=is_study)
+    with Shown(new_console(stderr=True)) as shown:
+        findings = diagnose(study, whole=is_study, say=shown.say)
     if as_json:
         print_json({"findings": [asdict(f) for f in findings]})
     else:

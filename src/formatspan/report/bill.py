@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from formatspan.counting import counted
 from formatspan.report.numbers import MISSING, count, dollars, duration, points
 from formatspan.report.terminal import plain
 
@@ -39,11 +40,11 @@ def _table(plan: Plan, title: str) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("price from")
     for bill in plan.models:
-        table.add_row(*(Text(cell) for cell in _row(bill)))
+        table.add_row(*(Text(cell) for cell in _row(bill, batch=plan.batch)))
     return table
 
 
-def _row(bill: ModelBill) -> Sequence[str]:
+def _row(bill: ModelBill, *, batch: bool) -> Sequence[str]:
     return (
         plain(bill.model),
         count(bill.requests),
@@ -52,9 +53,13 @@ def _row(bill: ModelBill) -> Sequence[str]:
         _up_to(count(bill.completion_tokens), bill.completion_tokens, bill.completion_tokens_most),
         _rate(bill.price),
         _up_to(dollars(bill.cost), bill.cost, bill.cost_most),
-        duration(bill.seconds),
+        _within(bill.seconds) if batch and bill.requests else duration(bill.seconds),
         plain(bill.price.source) if bill.price else "not known",
     )
+
+
+def _within(seconds: float) -> str:
+    return f"≤ {seconds / 3600:g} h"
 
 
 def _up_to(text: str, expected: float | None, most: float | None) -> str:
@@ -73,15 +78,21 @@ def _totals(plan: Plan) -> list[str]:
         lines.append(f"{count(copies)} repeats are copies of deterministic replies: not asked")
     if shared:
         lines.append(f"{count(shared)} generations share another's request: asked once")
-    spent = sum(b.spent for b in plan.models)
-    cached = sum(b.cached_tokens for b in plan.models)
-    if any(b.answered for b in plan.models):
-        lines.append(
-            f"spent so far: {dollars(spent)} where known; {count(cached)} prompt tokens came from "
-            "caches"
-        )
+    if plan.spent or any(b.answered for b in plan.models):
+        lines.append(_spent(plan))
     lines.append(_time(plan))
     return lines
+
+
+def _spent(plan: Plan) -> str:
+    cached = sum(b.cached_tokens for b in plan.models)
+    unknown = [b for b in plan.models if b.uncounted]
+    names, replies = ", ".join(plain(b.model) for b in unknown), sum(b.uncounted for b in unknown)
+    left_out = f"{counted(replies, 'reply', 'replies')} of {names}, whose price is not known"
+    told = dollars(plan.spent)
+    if unknown:
+        told = f"{told} without {left_out}" if plan.spent else f"not known for {left_out}"
+    return f"spent so far: {told}; {count(cached)} prompt tokens came from caches"
 
 
 def _cost(plan: Plan) -> str:
@@ -109,11 +120,14 @@ def _unknown(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> str:
-    if plan.batch:
-        return "time: a batch is done within 24 hours"
     asked = [b for b in plan.models if b.requests]
     if not asked:
         return "time: nothing is left to ask"
+    if plan.batch:
+        return (
+            f"time: {_within(plan.seconds)} for each batch: the endpoint answers when it has room, "
+            "and requests in flight do not count"
+        )
     slowest = max(asked, key=lambda b: b.seconds)
     took = f"time: about {duration(plan.seconds)}"
     if slowest.pace is not None:

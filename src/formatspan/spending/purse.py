@@ -25,7 +25,8 @@ TEMPLATE_TOKENS = 64
 MAY_COST = frozenset(
     {
         FailureKind.TIMEOUT,
-        FailureKind.CONNECTION,
+        FailureKind.CONNECTION,  # stores of before there was another kind for those that end early
+        FailureKind.CUT_OFF,
         FailureKind.MALFORMED,
         FailureKind.CONTENT_FILTER,
         FailureKind.INTERNAL,
