@@ -12,7 +12,8 @@ from formatspan.backends import openai_chat, table
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.openai_chat import Limits, OpenAIChat
 
-LIMITS = Limits(whole_s=0.5, first_byte_s=0.3, body_bytes=100_000)
+LIMITS = Limits(whole_s=1.5, first_byte_s=1.0, body_bytes=100_000)
+"""Short, yet long enough for a machine that is busy: a timeout is a fault that nobody planted."""
 
 
 async def no_sleep(_: float) -> None:
