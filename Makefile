@@ -5,7 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint types tests slow bench clean
+# One file's tests stay together: the engine is loaded once.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+
+.PHONY: demo test lint types tests coverage slow clean
 
 demo: $(VENV)/.local
 	$(BIN)/formatspan run --preset demo
@@ -20,7 +23,10 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 tests: $(VENV)/.test
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=term:skip-covered -m "not slow"
+	$(BIN)/pytest $(PARALLEL) -m "not slow"
+
+coverage: $(VENV)/.test
+	$(BIN)/pytest $(PARALLEL) -m "not slow" --cov --cov-report=term:skip-covered
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow

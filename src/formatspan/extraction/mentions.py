@@ -56,6 +56,7 @@ class Mentions:
         self._denied_after = re.compile(
             rf"{closing}(?:{also})\s{{0,3}}{denial.AFTER}", re.IGNORECASE
         )
+        self._another = re.compile(rf"{UNBROKEN}({labels.any}){closing},\s{{1,2}}$")
         self._chain = re.compile(
             rf"{closing}(?:\s{{0,2}},\s{{0,2}}{other}){{0,6}}"
             rf"(?:\s{{0,2}},?\s{{0,2}}(?:and|or|nor|&|/)\s{{0,2}}{other})",
@@ -90,10 +91,15 @@ class Mentions:
             return None
         before = text[max(0, match.start() - 40) : match.start()]
         concluded = _CONCLUDES.search(before) is not None
-        if not (_is_marked(before, match) or self._is_bare_answer(text, before, match, concluded)):
+        marked = _is_marked(before, match)
+        if not (marked or self._is_bare_answer(text, before, match, concluded)):
             return None
         hit = Hit(label, start, end)
-        undecided = concluded and self._labels.listed(text, hit)
+        undecided = (concluded or not marked) and self._labels.listed(text, hit)
+        if not (marked or concluded):
+            # "A, B are true" names several, whatever stands before the first.
+            another = self._another.search(before)
+            undecided = undecided or (another is not None and another[1] != match["label"])
         return Mention(Hit(None, start, end) if undecided else hit, concluded)
 
     def _is_bare_answer(
