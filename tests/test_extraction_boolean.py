@@ -110,6 +110,11 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("Yes, but no", "ambiguous"),
         ("true, false", "ambiguous"),
         ("No, yes", "ambiguous"),
+        ("Yes. Wait, actually no.", "False"),
+        ("no, wait: yes", "True"),
+        ("Yes, I mean no.", "False"),
+        ("True. Actually, it is false.", "False"),
+        ("Yes. No doubt about it.", "True"),
     ],
     ("lenient", "json", "", "stop"): [
         ('{"answer": false}', "False"),

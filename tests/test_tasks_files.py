@@ -145,6 +145,26 @@ def test_kind_is_inferred(tmp_path: Path, answers: list[Any], kind: str) -> None
     assert data.task.words == (("yes", "no") if kind == "boolean" else None)
 
 
+def test_names_of_the_hub_stand_in_for_missing_columns(tmp_path: Path) -> None:
+    row = {"question_stem": "q", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}
+    data = load_rows(tmp_path, {**row, "answerKey": "2"})
+    [example] = data.examples
+    assert (data.task.kind, example.question, example.options) == ("choice", "q", ("x", "y"))
+    assert example.gold == "B"
+    assert "options: read from the column 'choices'." in data.notes
+    # A number among options is asked about, not taken for the answer of a sum.
+    counted = {"question": "q", "choices": ["0", "4", "2"], "answer": 1}
+    assert "answer_is: index" in str(refused(tmp_path, counted))
+    assert load_rows(tmp_path, counted, answer_is="index").examples[0].gold == "B"
+    # What the file has, or the user says, comes first.
+    own = load_rows(tmp_path, {**counted, "options": ["x", "y"], "answer": "A"})
+    assert own.examples[0].options == ("x", "y")
+    said = load_rows(
+        tmp_path, {**counted, "mine": ["x", "y"], "answer": "x"}, columns={"options": "mine"}
+    )
+    assert (said.examples[0].options, said.notes) == (("x", "y"), ())
+
+
 def test_kind_that_cannot_be_told(tmp_path: Path) -> None:
     error = refused(tmp_path, {"question": "q", "answer": 1}, {"question": "q", "answer": "Paris"})
     assert error.line == 2

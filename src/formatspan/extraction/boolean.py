@@ -6,6 +6,7 @@ import re
 from collections import deque
 
 from formatspan.contracts import Contract
+from formatspan.extraction.corrections import kept
 from formatspan.extraction.denial import denied_before
 from formatspan.extraction.hits import Finding, Hit, agree
 from formatspan.extraction.normalise import ENDED, peel_item
@@ -77,7 +78,7 @@ _SURELY = (
     r"very likely|likely|probably|oh|well|ok|okay|sure),?\s)"
 )
 _CLAUSE = re.compile(
-    r"(?:^|[\n.!?;:,]|(?<![A-Za-z])(?:so|therefore|thus|hence|says?|answer|is|think|believe|but|then|actually|and(?=\salso)|"
+    r"(?:^|[\n.!?;:,]|(?<![A-Za-z])(?:so|therefore|thus|hence|says?|answer|is|think|believe|but|then|actually|mean|meant|and(?=\salso)|"
     r"(?:is|it's|that's|be)\s(?:an?|the)(?:\s(?:firm|clear|definite|resounding|big))?)[,:]?)"
     rf"[\s*_\"'(>✅✔☑❌✗✘👉→]{{0,6}}{_SURELY}{{0,2}}"
     r"(?P<word>yes|no|true|false|yep|nope|correct|incorrect|wrong)"
@@ -170,8 +171,8 @@ class BooleanReader:
     def anywhere(self, text: str) -> Finding | None:
         """The truth that the words at clause starts and the predicates agree on."""
         opening = self._opening(text)
-        hits = [*_clauses(text), *_predicates(text)]
-        hit = agree([opening, *hits] if opening else hits)
+        hits = [*([opening] if opening else []), *_clauses(text), *_predicates(text)]
+        hit = agree(kept(text, sorted(hits, key=lambda hit: hit.start)))
         return Finding(hit, explicit=opening is not None) if hit else None
 
     def _opening(self, text: str) -> Hit | None:

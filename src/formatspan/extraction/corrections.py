@@ -1,10 +1,13 @@
-"""Numbers that are taken back for another without a mark: "12, no, 13", "12. Wait, it's 13"."""
+"""Answers that are taken back for another without a mark: "12, no, 13", "Yes. Wait, no."."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 from formatspan.extraction.amounts import OWN_UNIT
+from formatspan.extraction.hits import Hit
 from formatspan.extraction.neighbours import CLAUSE_END
 from formatspan.extraction.numerals import CURRENCY, Numeral, numerals
 
@@ -28,7 +31,9 @@ _CORRECTION = re.compile(
     rf"(?=[*_(\[\"'$\\]{{0,4}}[{CURRENCY}]?[-−]?\.?\d)",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(rf"[*_$)\]\\]{{0,4}}{_TAKEN_BACK}[*_$(\[\\]{{0,4}}", re.IGNORECASE)
+_BETWEEN = re.compile(
+    rf"[*_$)\]\\]{{0,4}}{_TAKEN_BACK}(?:(?:it|this|that)\s)?[*_$(\[\\]{{0,4}}", re.IGNORECASE
+)
 _REACH = 40
 _MOST = 10
 """Only so many corrections in a row are followed."""
@@ -52,6 +57,15 @@ def corrected(text: str, found: Numeral) -> Numeral | None:
 def takes_back(between: str) -> bool:
     """Whether words between two answers take the first back for the second."""
     return _BETWEEN.fullmatch(between) is not None
+
+
+def kept(text: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Hits, in the order of the text, without those before the last that is taken back."""
+    first = 0
+    for i, (one, other) in enumerate(pairwise(hits)):
+        if one.value != other.value and takes_back(text[one.end : other.start]):
+            first = i + 1
+    return list(hits[first:])
 
 
 def _starts(text: str, at: int, found: Numeral) -> bool:

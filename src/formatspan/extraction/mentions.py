@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from formatspan.extraction import denial
+from formatspan.extraction.corrections import kept
 from formatspan.extraction.hits import Hit, agree
 from formatspan.extraction.labels import AFTER, Labels, is_article
 from formatspan.extraction.normalise import ALNUM, UNBROKEN, WORD
@@ -67,8 +68,9 @@ class Mentions:
         """The label concluded with, else the only one mentioned; a conflict of several."""
         tokens = deque(self._token.finditer(text), maxlen=_MAX_TOKENS)
         found = list(self._standing(text, tokens))
-        concluded = [m.hit for m in found if m.concluded]
-        return agree(concluded) or agree([m.hit for m in found])
+        hits = kept(text, [m.hit for m in found])
+        concluded = [m.hit for m in found if m.concluded and m.hit in hits]
+        return agree(concluded) or agree(hits)
 
     def _standing(self, text: str, tokens: Iterable[re.Match[str]]) -> Iterator[Mention]:
         """The mentions that nothing denies, alone or in a list: "neither A, B nor C"."""

@@ -8,8 +8,9 @@ Columns:
 - ``context`` (a passage), ``id`` and ``cluster``, if there are any;
 - every other column is kept as metadata, for slicing and stratified samples.
 
-``columns`` maps these names to the file's own, such as ``{"options": "choices"}``. Texts are
-taken verbatim.
+``columns`` maps these names to the file's own, such as ``{"question": "body"}``; the names that
+data sets of the hub use (`ALIASES`) are known, and a note says which were taken. Texts are taken
+verbatim.
 """
 
 from __future__ import annotations
@@ -34,6 +35,14 @@ from formatspan.tasks.task import Row, RowError, Task, TaskData, adapted
 
 FIELDS = ("question", "answer", "options", "context", "id", "cluster")
 """Columns with a meaning; ``columns`` may rename them."""
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "question": ("question_stem",),
+    "answer": ("answerKey", "answer_key", "label"),
+    "options": ("choices",),
+    "context": ("passage",),
+}
+"""Other names of columns, read where a file lacks the usual one and ``columns`` names none."""
 
 STRATA = ("category", "subject")
 """Columns over which samples are spread evenly unless the user says otherwise."""
@@ -135,6 +144,9 @@ def file_task(
     """
     path = Path(path)
     fields = _fields(columns)
+    first = next((row for _, row in read(path)), {})
+    taken = _taken(first, fields, columns or {})
+    fields |= taken
     kind = kind or infer_kind(read(path), fields, str(path))
     title = name or path.stem
     if kind == "boolean":
@@ -144,6 +156,7 @@ def file_task(
     task = adapted(task, instruction=instruction, form=form, words=words)
     parsed, notes = _own_clusters(rows.examples(task, read(path), str(path)))
     task = replace(task, stratify=_strata(parsed, stratify, str(path)))
+    notes += tuple(f"{field}: read from the column {name!r}." for field, name in taken.items())
     return TaskData(task, parsed, path.name, None, notes)
 
 
@@ -208,6 +221,18 @@ def _fields(columns: Mapping[str, str] | None) -> dict[str, str]:
     if len(set(fields.values())) < len(fields):
         raise StudyError(f"columns: two of {', '.join(FIELDS)} are read from one column")
     return fields
+
+
+def _taken(row: Row, fields: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Columns that stand in for usual ones which the file lacks."""
+    free = [name for name in row if name not in fields.values()]
+    found = {}
+    for field, names in ALIASES.items():
+        if field in columns or field in row:
+            continue
+        if name := next((name for name in names if name in free), None):
+            found[field] = name
+    return found
 
 
 def _own_clusters(
