@@ -191,6 +191,7 @@ def infer_kind(numbered: Iterable[Numbered], fields: Mapping[str, str], source: 
     """
     kinds: list[Kind] = ["boolean", "number"]
     looks = {"boolean": golds.looks_boolean, "number": golds.looks_numeric}
+    before = ""
     for line, row in numbered:
         if row.get(fields["options"]) not in (None, ""):
             return "choice"
@@ -200,13 +201,14 @@ def infer_kind(numbered: Iterable[Numbered], fields: Mapping[str, str], source: 
         kinds = [k for k in kinds if looks[k](answer)]
         if not kinds:
             raise DataError(
-                f"neither a truth value nor a number like the rows before: {answer!r}; "
+                f"neither a truth value nor a number{before}: {answer!r}; "
                 "state kind (number for amounts such as $5), or give "
                 f"{fields['options']!r} for a choice",
                 source=source,
                 line=line,
                 field=fields["answer"],
             )
+        before = " like the rows before"
     return kinds[0]
 
 
