@@ -145,18 +145,24 @@ def _pace(bill: ModelBill) -> str:
 
 
 def _power(power: Power) -> list[str]:
-    if power.smallest_mean is None:
+    if power.smallest_mean is None or power.smallest_task is None:
         return ["power: no range without two wrappers and an example"]
     sizes = sorted(set(power.examples.values()))
-    shown = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-    told, needed = f"{points(power.smallest_task)} points on", _examples(power.needed_task)
+    shown = counted(sizes[-1], "example")
+    if len(sizes) > 1:
+        shown = f"{sizes[0]:,} to {shown}"
+    needed, smallest = _examples(power.needed_task), power.smallest_task
+    told = f"an FSI is beyond noise from {points(smallest)} points on"
     if len(power.examples) > 1:
-        mean = f"{points(power.smallest_mean)} points on (mean of {len(power.examples)} tasks)"
-        told = f"{mean}, {points(power.smallest_task)} on one task"
+        smallest, single = power.smallest_mean, power.smallest_task
+        alone = "no FSI on one task" if single > 1 else f"{points(single)} on one task"
+        mean = f"{points(smallest)} points on (mean of {len(power.examples)} tasks)"
+        told = f"an FSI is beyond noise from {mean}, {alone}"
         needed = f"{_examples(power.needed_mean)} a task for the mean, {needed} on one task"
+    if smallest > 1:
+        told = "no FSI is beyond noise"
     return [
-        f"power: {shown} examples a task under {power.wrappers} wrappers tell an FSI from noise "
-        f"from {told}",
+        f"power: {shown} a task under {power.wrappers} wrappers: {told}",
         f"       an FSI of {points(power.fsi)} needs {needed}",
     ]
 
