@@ -115,6 +115,11 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("Yes, I mean no.", "False"),
         ("True. Actually, it is false.", "False"),
         ("Yes. No doubt about it.", "True"),
+        ("Y", "True"),
+        ("**n**", "False"),
+        ("Answer: F", "False"),
+        ("Answer: F major", "no_answer"),
+        ("N/A", "no_answer"),
     ],
     ("lenient", "json", "", "stop"): [
         ('{"answer": false}', "False"),

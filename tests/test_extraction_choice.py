@@ -26,6 +26,8 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("B. Wait, actually C.", "C"),
         ("(B) — sorry, (D)", "D"),
         ("B, no doubt", "B"),
+        ("I am sure that A is the one", "A"),
+        ("I am not sure that A is right", "no_answer"),
         ("i think its b", "B"),
         ("i think its b.", "B"),
         ("i guess d!", "D"),

@@ -13,6 +13,9 @@ from formatspan.extraction.normalise import ENDED, peel_item
 from formatspan.records import Answer
 
 _PLAIN = {"yes": True, "no": False, "true": True, "false": False}
+_LETTERS = {"y": True, "n": False, "t": True, "f": False}
+"""Stand for words where they are the whole of an answer."""
+_LETTER = re.compile(r"[YNTF](?=[*_.)\]\"'}$]{0,4}[ \t]*(?:\n|$))", re.IGNORECASE)
 _FOREIGN_TRUE = (
     "はい|そうです|正しい|是|是的|是这样|对|对的|對|對的|没错|正确|正確|예|네|да|oui|vrai|sí|verdadero|ja|wahr|richtig|"
     "sim|verdadeiro|vero"
@@ -136,7 +139,8 @@ class BooleanReader:
         if match:
             return self._hit(match)
         words = set(text[start:end].casefold().split())
-        if len(words) == 1 and (value := self._plain.get(words.pop())) is not None:
+        plain = {**_LETTERS, **self._plain}
+        if len(words) == 1 and (value := plain.get(words.pop())) is not None:
             return Hit(value, start, end)
         echo = _ECHO.fullmatch(text, start, end)
         return Hit(None, start, end) if echo else None
@@ -156,6 +160,8 @@ class BooleanReader:
         if echo:
             return Hit(None, *echo.span())
         match = bare or self._word.match(text, at)
+        if not match and (letter := _LETTER.match(text, at)):
+            return Hit(_LETTERS[letter[0].casefold()], *letter.span())
         if not match or not _ends_clause(match["word"], text[match.end() : match.end() + 12]):
             return None
         both = re.compile(r"\s{0,2}(?:or|and|/)\s{0,2}").match(text, match.end())

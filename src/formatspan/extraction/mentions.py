@@ -17,6 +17,7 @@ from formatspan.extraction.normalise import ALNUM, UNBROKEN, WORD
 _CONCLUDES = re.compile(
     r"(?:\bso|\btherefore|\bthus|\bhence|\bthink|\bbelieve|\bsay|\bguess|\bis|\bbe|\bit's|\bbut|"
     r"\bthat's|\bwith|\bpick|\bchoose|\bselect|\bprefer|\bonly|\bdefinitely|\bcertainly|"
+    r"\b(?:sure|confident|convinced)(?: that)?|"
     r"\bprobably|\blikely|\bsurely|\bclearly|\bobviously|\bundoubtedly|\bleaves|\bleaving|\bmeans|\bist|"
     r"\best(?: la)?|\bes(?: la)?|\bto|=>|->|→|所以|因此|只有)"
     r"[,:]?\s{0,3}"
