@@ -21,6 +21,7 @@ from formatspan.runner import Progress
 from formatspan.spending.ledger import spent_so_far
 from formatspan.store import Store
 from formatspan.study import Study
+from formatspan.table import study_of
 
 COMPLIANCE: dict[str, Any] = {"accuracy": 0.8, "comply": {"json": 0.2}, "break": ["silence"]}
 """The right answer is known as often under all wrappers, but json often breaks the form."""
@@ -179,7 +180,7 @@ def test_a_budget_holds_for_the_arms_too(tmp_path: Path) -> None:
     assert "--max-cost" in found.unfinished["likelihood"]
     assert 0 < heard.seen["script, likelihood"][1] < 600
     with Store.read(tmp_path / "r" / "run.sqlite") as store:
-        spent = spent_so_far(store, {})["script"]
+        spent = spent_so_far(store, study_of(store), {})["script"]
     assert done.spent < spent <= limit
     again = formatspan.run(
         Study.from_file(tmp_path / "r" / "study.yaml"), out=tmp_path / "r", max_cost=limit

@@ -174,8 +174,26 @@ def test_the_endpoint_s_own_cost_counts(
     assert 0 < done.done <= 100
     with Store.read(tmp_path / "r" / "run.sqlite") as store:
         stored = store.connection.execute("SELECT sum(cost) FROM generations").fetchone()[0]
-        assert spent_so_far(store, {})["m"] == pytest.approx(stored)
-        assert spent_so_far(store, {"m": PRICE})["m"] > stored, "failures may have cost something"
+        assert spent_so_far(store, study, {})["m"] == pytest.approx(stored)
+        later = spent_so_far(store, study, {"m": PRICE})["m"]
+        assert later > stored, "failures may have cost something"
+
+
+def test_replies_without_counts_count_as_the_most_in_later_sessions_too(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def uncounted(self: ScriptedModel, request: Request) -> Generation:
+        return Generation(request.id, "1", "stop")
+
+    monkeypatch.setattr(ScriptedModel, "generate", uncounted)
+    study = _priced(small_study)
+    first = run(study, out=tmp_path / "r", max_cost=1.0)
+    assert 0 < first.done < 100
+    again = run(study, out=tmp_path / "r", max_cost=1.0)
+    assert again.asked == 0, "the budget is used up as it was"
+    assert again.spent == pytest.approx(first.spent, rel=0.3)
+    more = run(study, out=tmp_path / "r", max_cost=2.0)
+    assert 0 < more.asked < 2 * first.done
 
 
 def test_a_model_without_a_price_is_refused_up_front(

@@ -194,7 +194,7 @@ class _Session:
         self._plan(study, models, backends)
         shared = take_shared(self.store, cache) if cache else 0
         started = time.monotonic()
-        purse = purse_for(self.store, money.limit, money.prices)
+        purse = purse_for(self.store, study, money.limit, money.prices)
         heard = self.listener.progress
         loop: Runner | Batcher = Runner(self.store, heard, purse)
         if self.batch:

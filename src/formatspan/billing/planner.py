@@ -123,7 +123,7 @@ class _Before(NamedTuple):
         if self.store is None:
             return Purse(prices=prices)
         with Store.read(self.store) as store:
-            return purse_for(store, None, prices)
+            return purse_for(store, self.study, None, prices)
 
     def replies(self, model: str) -> Stored:
         """All replies of one model."""

@@ -215,7 +215,7 @@ def _ask_further(folder: RunFolder, wanted: _Further, listener: Listener) -> _Le
         rows = list(plan(queue, study, {name: m.open for name, m in models.items()}))
         with queue.transaction():
             queue.put(rows)
-        purse = purse_for(queue, wanted.max_cost, wanted.prices)
+        purse = purse_for(queue, study, wanted.max_cost, wanted.prices)
         runner = Runner(queue, listener.progress, purse)
         build = Builder(queue, study)
         lanes = {

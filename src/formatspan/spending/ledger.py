@@ -11,12 +11,15 @@ from pathlib import Path
 from formatspan.spending.pricing import FREE, ModelPrice
 from formatspan.spending.purse import MAY_COST, TEMPLATE_TOKENS, Purse
 from formatspan.store import Store
+from formatspan.study import ModelEntry, Study
 
 
-def purse_for(store: Store, limit: float | None, prices: Mapping[str, ModelPrice]) -> Purse:
+def purse_for(
+    store: Store, study: Study, limit: float | None, prices: Mapping[str, ModelPrice]
+) -> Purse:
     """The purse of a session, with what the run cost so far."""
     credit = float(store.meta(SHARED_COST) or 0.0)
-    return Purse(limit, prices, spent_so_far(store, prices), credit)
+    return Purse(limit, prices, spent_so_far(store, study, prices), credit)
 
 
 CHECK_COST = "check_cost"
@@ -24,53 +27,69 @@ CHECK_COST = "check_cost"
 SHARED_COST = "shared_cost"
 """Key of the store's facts: what replies from a shared cache cost the run that asked them."""
 
-_FIRST = "p.copy_of IS NULL AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)"
-_REPLIES = """
-SELECT p.model, sum(g.cost), sum(CASE WHEN g.cost IS NULL THEN g.prompt_tokens END),
-  sum(CASE WHEN g.cost IS NULL THEN g.completion_tokens END)
+_COUNTED = "g.prompt_tokens IS NOT NULL AND g.completion_tokens IS NOT NULL"
+_SUMS = f"""
+sum(g.cost), sum(CASE WHEN g.cost IS NULL AND {_COUNTED} THEN g.prompt_tokens END),
+sum(CASE WHEN g.cost IS NULL AND {_COUNTED} THEN g.completion_tokens END),
+sum(g.cost IS NULL AND NOT ({_COUNTED}))
+"""
+_REPLIES = f"""
+SELECT p.model, {_SUMS}
 FROM (SELECT request_id, min(id), model FROM points WHERE copy_of IS NULL GROUP BY request_id) p
 JOIN generations g USING (request_id) GROUP BY 1
 """
 """A request that several points share is the first one's: the model stands in the row of the
 smallest id (https://www.sqlite.org/lang_select.html, bare columns in an aggregate)."""
-_FAILED = f"""
-SELECT p.model, count(*), sum(q.chars) FROM failures f
-JOIN points p USING (request_id) JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-WHERE f.kind IN ({", ".join(f"'{kind.value}'" for kind in sorted(MAY_COST))}) AND {_FIRST}
-GROUP BY 1
-"""
-
-
-_FURTHER_FIRST = "f.id = (SELECT min(id) FROM further WHERE request_id = f.request_id)"
 _FURTHER = f"""
-SELECT f.model, sum(g.cost), sum(CASE WHEN g.cost IS NULL THEN g.prompt_tokens END),
-  sum(CASE WHEN g.cost IS NULL THEN g.completion_tokens END)
-FROM further f JOIN generations g USING (request_id) WHERE {_FURTHER_FIRST} GROUP BY 1
+SELECT p.model, {_SUMS} FROM further p JOIN generations g USING (request_id)
+WHERE p.id = (SELECT min(id) FROM further WHERE request_id = p.request_id) GROUP BY 1
 """
 """Likelihoods and questions asked again."""
-_FURTHER_FAILED = f"""
-SELECT f.model, count(*), sum(q.chars) FROM failures x
-JOIN further f USING (request_id) JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-WHERE x.kind IN ({", ".join(f"'{kind.value}'" for kind in sorted(MAY_COST))})
-  AND {_FURTHER_FIRST} GROUP BY 1
+
+_SIZES = "p.model, count(*), sum(length(CAST(q.messages AS BLOB)))"
+_UNCOUNTED = f"""
+SELECT {_SIZES} FROM generations g JOIN {{table}} p USING (request_id)
+JOIN prompts q USING (tokenizer, task, example_id, wrapper)
+WHERE g.cost IS NULL AND NOT ({_COUNTED})
+  AND p.id = (SELECT min(id) FROM {{table}} WHERE request_id = p.request_id) GROUP BY 1
+"""
+_FAILED = f"""
+SELECT {_SIZES} FROM failures f JOIN {{table}} p USING (request_id)
+JOIN prompts q USING (tokenizer, task, example_id, wrapper)
+WHERE f.kind IN ({", ".join(f"'{kind.value}'" for kind in sorted(MAY_COST))})
+  AND p.id = (SELECT min(id) FROM {{table}} WHERE request_id = p.request_id) GROUP BY 1
 """
 
 
-def spent_so_far(store: Store, prices: Mapping[str, ModelPrice]) -> dict[str, float]:
+def spent_so_far(store: Store, study: Study, prices: Mapping[str, ModelPrice]) -> dict[str, float]:
     """What each model's replies in a run's store cost, and what its failures may have cost.
 
-    Requests beside the grid and looks at the models beforehand are among them.
+    As a purse counted them when they came: replies without a cost by their tokens, those without
+    tokens and failures by the most. Requests beside the grid and looks at the models beforehand
+    are among them.
     """
     spent = defaultdict(float, checks_cost(store))
+    uncounted = 0
     for query in (_REPLIES, _FURTHER):
-        for model, cost, prompt, completion in store.connection.execute(query):
+        for model, cost, prompt, completion, unknown in store.connection.execute(query):
             price = prices.get(model, FREE)
             spent[model] += (cost or 0.0) + price.dollars(prompt or 0, completion or 0)
-    for query in (_FAILED, _FURTHER_FAILED):
-        for model, count, chars in store.connection.execute(query):
-            most = prices.get(model, FREE).dollars(chars + count * TEMPLATE_TOKENS, 0)
-            spent[model] += most
+            uncounted += unknown
+    entries = {entry.name: entry for entry in study.models}
+    for query in (_FAILED, *((_UNCOUNTED,) if uncounted else ())):
+        for table in ("points", "further"):
+            for model, count, size in store.connection.execute(query.format(table=table)):
+                if model in entries:
+                    prompt = size + count * _added(study, entries[model])
+                    completion = count * study.sampling(entries[model]).max_tokens
+                    spent[model] += prices.get(model, FREE).dollars(prompt, completion)
     return dict(spent)
+
+
+def _added(study: Study, entry: ModelEntry) -> int:
+    """Most tokens of a request beside its prompt's text."""
+    system = study.system(entry)
+    return TEMPLATE_TOKENS * (1 + len(system)) + sum(len(m.content.encode()) for m in system)
 
 
 def checks_cost(store: Store) -> dict[str, float]:
