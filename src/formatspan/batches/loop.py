@@ -22,6 +22,7 @@ from formatspan.backends.batch_api import (
     answered,
     input_line,
 )
+from formatspan.backends.chat_fault import clip
 from formatspan.backends.raw import RawEndpoint
 from formatspan.batches.notes import Open, forget, note, open_batches
 from formatspan.batches.replies import outcome_of
@@ -187,7 +188,7 @@ class Batcher:
     # --- fetching --------------------------------------------------------------------------
 
     async def _finish(self, name: str, lane: BatchLane, api: BatchApi, batch: Open) -> None:
-        state = await self._wait(api, batch)
+        state = await self._wait(name, api, batch)
         if state is None:
             return
         files = [f for f in (state.output_file, state.error_file) if f is not None]
@@ -198,14 +199,17 @@ class Batcher:
         self._note(batch, over=True)
         self._count(name, batch, state, replies, failures)
 
-    async def _wait(self, api: BatchApi, batch: Open) -> BatchState | None:
+    async def _wait(self, name: str, api: BatchApi, batch: Open) -> BatchState | None:
         """Until the batch is over; None if we are asked to stop before."""
-        wait_s = PACE.first_s
+        wait_s, known = PACE.first_s, ""
         assert batch.id is not None
         while True:
             state = await api.look(batch.id)
             if state is not None and state.is_over:
                 return state
+            if state is not None and state.status != known:
+                known = state.status
+                self.say(f"{name}: batch {batch.id} is {clip(known, 40)}")
             if self.interrupted or await self._stopped_within(wait_s):
                 return None
             wait_s = min(PACE.most_s, wait_s * PACE.growth)
