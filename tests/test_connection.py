@@ -118,3 +118,11 @@ def test_a_cache_that_cannot_be_one_is_refused_before_anything_is_made(
     for cache in (store, link):
         with pytest.raises(RunError, match="is the run's own store"):
             run(small_study(examples=3), out=store.parent, cache=cache)
+
+
+def test_a_text_that_is_no_utf8_is_not_repeated(store: Path) -> None:
+    with sqlite3.connect(store) as plain:
+        plain.execute("UPDATE meta SET value = CAST(x'7365637265740aff' AS TEXT)")
+    with Store.read(store) as opened, pytest.raises(RunError, match="damaged") as caught:
+        opened.meta("study")
+    assert "secret" not in str(caught.value)

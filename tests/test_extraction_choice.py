@@ -26,6 +26,7 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("B. Wait, actually C.", "C"),
         ("(B) — sorry, (D)", "D"),
         ("B, no doubt", "B"),
+        ("B seems correct at first, however C is actually correct", "C"),
         ("I am sure that A is the one", "A"),
         ("I am not sure that A is right", "no_answer"),
         ("i think its b", "B"),

@@ -81,7 +81,7 @@ _SURELY = (
     r"very likely|likely|probably|oh|well|ok|okay|sure),?\s)"
 )
 _CLAUSE = re.compile(
-    r"(?:^|[\n.!?;:,]|(?<![A-Za-z])(?:so|therefore|thus|hence|says?|answer|is|think|believe|but|then|actually|mean|meant|and(?=\salso)|"
+    r"(?:^|[\n.!?;:,]|\s[-–—](?=\s)|(?<![A-Za-z])(?:so|therefore|thus|hence|says?|answer|is|think|believe|but|then|actually|mean|meant|and(?=\salso)|"
     r"(?:is|it's|that's|be)\s(?:an?|the)(?:\s(?:firm|clear|definite|resounding|big))?)[,:]?)"
     rf"[\s*_\"'(>✅✔☑❌✗✘👉→]{{0,6}}{_SURELY}{{0,2}}"
     r"(?P<word>yes|no|true|false|yep|nope|correct|incorrect|wrong)"
@@ -207,8 +207,14 @@ def _blank(echo: re.Match[str]) -> str:
     return " " * (len(echo[0]) - 1) + "\n"
 
 
+_NUMBER_OF = re.compile(r"\.\s?(?:of\b|\d)", re.IGNORECASE)
+"""Behind "no" where that is short for number."""
+
+
 def _ends_clause(word: str, rest: str) -> bool:
     """Whether a clause ends behind the word: "No one knows" and "True friends" go on."""
+    if word.casefold() == "no" and _NUMBER_OF.match(rest):
+        return False
     return word.casefold() == "yes" or not word.isascii() or _ENDS.match(rest) is not None
 
 

@@ -126,7 +126,10 @@ def choice_cues(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
         rf"(?:correct|right|best|true|answer|(?:accurate|appropriate|suitable|likely|plausible|"
         rf"logical|reasonable)\s{{1,3}}{noun}|my (?:\w+\s)?(?:answer|choice|pick)){ENDED}"
     )
-    adverb = r"(?:clearly|definitely|therefore|thus|probably|likely|also|indeed|most|the|only|a|my)"
+    adverb = (
+        r"(?:clearly|definitely|therefore|thus|probably|likely|also|indeed|actually|really|"
+        r"in fact|most|the|only|a|my)"
+    )
     is_ = r"(?:is|was|must be|would be|has to be|should be|seems|looks|sounds|appears)(?: to be)?"
     suits = (
         r"(?:fits|works|matches|makes)(?: (?:best|perfectly|(?:the )?(?:most )?sense))?"

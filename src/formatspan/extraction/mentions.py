@@ -16,6 +16,7 @@ from formatspan.extraction.normalise import ALNUM, UNBROKEN, WORD
 
 _CONCLUDES = re.compile(
     r"(?:\bso|\btherefore|\bthus|\bhence|\bthink|\bbelieve|\bsay|\bguess|\bis|\bbe|\bit's|\bbut|"
+    r"\bhowever|"
     r"\bthat's|\bwith|\bpick|\bchoose|\bselect|\bprefer|\bonly|\bdefinitely|\bcertainly|"
     r"\b(?:sure|confident|convinced)(?: that)?|"
     r"\bprobably|\blikely|\bsurely|\bclearly|\bobviously|\bundoubtedly|\bleaves|\bleaving|\bmeans|\bist|"
