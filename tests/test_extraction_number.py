@@ -175,6 +175,7 @@ REPLIES: dict[Group, list[tuple[str, str]]] = {
         ("three and a half", "no_answer"),
         ("twelve point five", "no_answer"),
         ("two dozen", "no_answer"),
+        ("The answer is 12 dozen eggs", "ambiguous"),
         ("the twenty-first", "no_answer"),
         ("a twelve-year-old", "no_answer"),
         ("none", "no_answer"),

@@ -62,9 +62,12 @@ def test_a_floor_is_called_one() -> None:
 
 
 def test_nothing_is_explained_where_nothing_was_found() -> None:
-    said = told(found({**REFERENCE, "fsi_low": 0.0}, arm("no effect to explain")))[0]
+    nothing = {**REFERENCE, "fsi_low": 0.0, "tasks": 2, "n": 100}
+    said = told(found(nothing, arm("no effect to explain")))[0]
     assert said.finding == "no effect to explain"
     assert not said.arms
+    said = told(found({**nothing, "n": 20}, arm("no effect to explain")))[0]
+    assert said.finding == "too few examples"
 
 
 def test_missing_arms_are_named_with_their_reason() -> None:

@@ -153,7 +153,7 @@ def _object(body: bytes) -> dict[str, Any] | Fault:
     if isinstance(parsed, list) and len(parsed) == 1:
         parsed = parsed[0]  # as Google's endpoint wraps its errors
     if not isinstance(parsed, dict):
-        start = clip(str(parsed), 100)
+        start = clip(body[:400].decode("utf-8", "replace"), 100)
         return Fault(FailureKind.MALFORMED, f"expected an object, received {start!r}", retry=True)
     return parsed
 

@@ -111,7 +111,8 @@ def headers_of(spec: ModelSpec, key_env: str | None) -> Headers:
     for name, template in spec.headers.items():
         value = re.sub(r"\$\{(\w+)\}", fill, template)
         if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value.isprintable():
-            raise BackendError(f"headers: {name!r}: expected a header name and text on one line")
+            right = "expected a header name and text on one line"
+            raise BackendError(f"model {spec.name!r}: headers: {name!r}: {right}")
         sent[name.lower()] = value
     # A header of the user's own goes first: some endpoints want another scheme than Bearer.
     if key_env is not None and "authorization" not in sent:

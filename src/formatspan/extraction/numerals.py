@@ -110,6 +110,8 @@ def numeral(text: str, match: re.Match[str], floor: int = 0) -> Numeral | None:
     if _GOES_ON.match(text, end):
         # A version or a power is no number at all; a list is a compound.
         return None if text[end] in ".^ √π\\" else Numeral(None, start, end)
+    if dozens := _DOZENS.match(text, end):
+        return Numeral(None, start, dozens.end())
     if _ELLIPSIS.match(text, end) or _EITHER.search(text, max(floor, start - 6), start):
         return Numeral(None, start, end)
     value = _value(match)
@@ -121,6 +123,7 @@ def numeral(text: str, match: re.Match[str], floor: int = 0) -> Numeral | None:
     return Numeral(value if value is None else sign * value, start, end)
 
 
+_DOZENS = re.compile(r"[ -]dozens?\b", re.IGNORECASE)
 _NOTHING = float("nan")
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from formatspan.analysis import FEW_EXAMPLES
 from formatspan.falsifier.result import asked_as
 from formatspan.report.escape import one_line
 from formatspan.report.numbers import MISSING, count, interval, percent, points, ratio
 from formatspan.report.tables import Column
+from formatspan.report.verdict import Verdict
 from formatspan.report.view import Row
 
 if TYPE_CHECKING:
@@ -68,6 +70,9 @@ def _told(model: str, arms: Mapping[str, Row], absent: Mapping[str, str]) -> Tol
     if reference["fsi"] is None:
         return Told(name, "not indexed", f"{name} has no span: {reference['note']}.")
     span = _span(reference)
+    if reference["fsi_low"] <= 0 and reference["n"] < FEW_EXAMPLES * reference["tasks"]:
+        few = f"fewer than {FEW_EXAMPLES} examples a task cannot tell that from noise"
+        return Told(name, Verdict.FEW.value, f"{name} shows a span of {span}: {few}.")
     if reference["fsi_low"] <= 0:
         text = f"{name} shows a span of {span}, which noise alone can give: no effect to explain."
         return Told(name, "no effect to explain", text)
