@@ -153,13 +153,13 @@ def _object(body: bytes) -> dict[str, Any] | Fault:
     if isinstance(parsed, list) and len(parsed) == 1:
         parsed = parsed[0]  # as Google's endpoint wraps its errors
     if not isinstance(parsed, dict):
-        start = clip(body[:400].decode("utf-8", "replace"), 100)
-        return Fault(FailureKind.MALFORMED, f"expected an object, received {start!r}", retry=True)
+        text = f"expected an object, received {_start(body)}"
+        return Fault(FailureKind.MALFORMED, text, retry=True)
     return parsed
 
 
 def _start(body: bytes) -> str:
-    """How a body begins that is not JSON, or why nobody can tell."""
+    """How a body begins that is not as expected, or why nobody can tell."""
     if not body.strip():
         return "an empty body"
     wide = json.detect_encoding(body).upper()

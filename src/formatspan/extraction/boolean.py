@@ -104,6 +104,7 @@ class BooleanReader:
         self._json_bool = pair in (None, ("true", "false"))
         own = {word.casefold(): value for word, value in asked.items()}
         self._plain = {**_PLAIN, **own}
+        self._alone = {**_LETTERS, **self._plain}
         self._words = {**_WORDS, **own}
         longest = sorted(self._words, key=len, reverse=True)
         self._word = re.compile(
@@ -139,8 +140,7 @@ class BooleanReader:
         if match:
             return self._hit(match)
         words = set(text[start:end].casefold().split())
-        plain = {**_LETTERS, **self._plain}
-        if len(words) == 1 and (value := plain.get(words.pop())) is not None:
+        if len(words) == 1 and (value := self._alone.get(words.pop())) is not None:
             return Hit(value, start, end)
         echo = _ECHO.fullmatch(text, start, end)
         return Hit(None, start, end) if echo else None

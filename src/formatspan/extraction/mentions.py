@@ -71,7 +71,7 @@ class Mentions:
         tokens = deque(self._token.finditer(text), maxlen=_MAX_TOKENS)
         found = list(self._standing(text, tokens))
         hits = kept(text, [m.hit for m in found])
-        concluded = [m.hit for m in found if m.concluded and m.hit in hits]
+        concluded = [m.hit for m in found[len(found) - len(hits) :] if m.concluded]
         return agree(concluded) or agree(hits)
 
     def _standing(self, text: str, tokens: Iterable[re.Match[str]]) -> Iterator[Mention]:
