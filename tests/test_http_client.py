@@ -13,12 +13,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pycurl
 import pytest
 
 from formatspan.backends import http_client
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.http_charset import in_utf8
 from formatspan.backends.http_client import Bounds, HttpClient
+from formatspan.backends.http_sockets import SocketSet, transfers
 from formatspan.backends.http_trouble import (
     Broken,
     NotHttp,
@@ -40,6 +42,12 @@ SIGNED, AUTHORITY = HERE / "signed.pem", HERE / "authority.pem"
 """A certificate for this machine, and the authority that vouches for it, its key thrown away."""
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True, params=[transfers, pycurl.AsyncCurlMulti])
+def _either_set(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this system watches sockets with, and what the others do."""
+    monkeypatch.setattr(http_client, "transfers", request.param)
 
 
 async def read_request(reader: asyncio.StreamReader) -> bytes:
@@ -330,6 +338,68 @@ async def test_a_first_byte_that_never_comes() -> None:
     async with client_of(saying(OK[:0]), Bounds(first_byte_s=0.02)) as client:
         with pytest.raises(TimedOut, match=r"no first byte within 0\.02 s"):
             await client.send("POST", "/")
+
+
+async def test_each_first_byte_has_its_own_time() -> None:
+    ended: list[int] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if b"/quick" in await read_request(reader):
+            writer.write(OK)
+        await reader.read()
+
+    async def late(number: int) -> float:
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(TimedOut):
+            await client.send("POST", "/slow")
+        ended.append(number)
+        return asyncio.get_running_loop().time() - began
+
+    async with client_of(talk, Bounds(first_byte_s=0.1)) as client:
+        tasks = []
+        for i in range(4):
+            tasks.append(asyncio.create_task(late(i)))
+            await asyncio.sleep(0.03)
+            assert (await client.send("POST", "/quick")).body == b"hi"
+        assert min([await task for task in tasks]) > 0.099
+    assert ended == [0, 1, 2, 3]
+
+
+async def test_an_idle_connection_that_ends_wakes_nobody_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    woken, ended = [], asyncio.Event()
+    monkeypatch.setattr(http_client, "transfers", SocketSet)
+    ready = SocketSet._ready
+
+    def counted(self: SocketSet) -> None:
+        woken.append(1)
+        ready(self)
+
+    monkeypatch.setattr(SocketSet, "_ready", counted)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(OK)
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    async with client_of(talk) as client:
+        assert (await client.send("POST", "/")).body == b"hi"
+        await ended.wait()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(woken) < 10
+        assert (await client.send("POST", "/")).body == b"hi"
+
+
+async def test_a_transfer_cannot_be_ended_twice() -> None:
+    both = SocketSet()
+    with pytest.raises(RuntimeError, match="has ended"):
+        both.remove_handle(pycurl.Curl())
+    await both.aclose()
+    await both.aclose()
 
 
 async def test_a_last_byte_that_never_comes() -> None:

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 
 ORDER = (
-    ("errors", "interrupts", "loops", "counting", "_version"),
+    ("errors", "interrupts", "loops", "counting", "moments", "_version"),
     ("records", "atomic", "connection", "mistakes", "paths", "quoting", "stub"),
     ("contracts",),
     ("constraints",),

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from msgspec.structs import replace
+
 from formatspan.backends.base import Backend, Lesson
 from formatspan.contracts import AnswerSpace, Contract
 from formatspan.errors import RunError
 from formatspan.grid import OpenModel, lesson, request_for
-from formatspan.records import Example, Point
+from formatspan.records import Example, Request
 from formatspan.runner import Job
 from formatspan.store import Pending, Store
 from formatspan.study import Study
@@ -44,41 +46,45 @@ class _Build:
 
     def __call__(self, pending: Pending) -> Job:
         point, prompt = pending.point, pending.prompt
-        contract, bare = self.asked(point.wrapper, point.task)
-        space, told = bare, None
-        if self.coached or point.mode == "constrained":
-            example = self.shared.examples[point.task, point.example_id]
-            space = AnswerSpace.of_options(bare.kind, example.options)
-            told = self._lesson(pending, example) if self.coached else None
-        study = self.shared.study
-        asked = contract, space
-        request = request_for(
-            study, self.model, prompt, asked, point.mode, point.seed, self._known(point)
-        )
+        pattern = self.patterns.get((point.task, point.wrapper, point.mode))
+        if pattern is not None:
+            messages = (*pattern.messages, *prompt.messages)
+            alike = replace(pattern, id=point.request_id, messages=messages, seed=point.seed)
+            return Job(alike, None)
+        request, told = self._made(pending)
         if request.id != point.request_id:
             raise RunError(
                 f"request of task {point.task!r}, example {point.example_id!r}: its content is "
                 "not what was planned; the store was made by another version, or the model's "
                 "'constrain' was stated since: use --fresh"
             )
+        if told is None and request.constraint is None:
+            system = request.messages[: -len(prompt.messages)]
+            self.patterns[point.task, point.wrapper, point.mode] = replace(request, messages=system)
         return Job(request, told)
 
-    def _known(self, point: Point) -> str | None:
-        """The planned id, once its like was checked: what could change it changes all alike.
-
-        Messages come from the store beside the id; the rest is the model's, the wrapper's and
-        the task's.
-        """
-        like = point.task, point.wrapper, point.mode
-        if like in self.checked:
-            return point.request_id
-        self.checked.add(like)
-        return None
+    def _made(self, pending: Pending) -> Job:
+        """A request from scratch, with an id that is a hash of its content."""
+        point, prompt = pending.point, pending.prompt
+        contract, bare = self.asked(point.wrapper, point.task)
+        space, told = bare, None
+        if self.coached or point.mode == "constrained":
+            example = self.shared.examples[point.task, point.example_id]
+            space = AnswerSpace.of_options(bare.kind, example.options)
+            told = self._lesson(pending, example) if self.coached else None
+        asked = contract, space
+        request = request_for(self.shared.study, self.model, prompt, asked, point.mode, point.seed)
+        return Job(request, told)
 
     @cached_property
-    def checked(self) -> set[tuple[str, str, str]]:
-        """Tasks, wrappers and modes of which one request was made from scratch."""
-        return set()
+    def patterns(self) -> dict[tuple[str, str, str], Request]:
+        """Of a task, wrapper and mode, a request that was made from scratch, without its prompt.
+
+        What could change its id changes all alike: messages come from the store beside the id,
+        the rest is the model's, the wrapper's and the task's. Not so the constraint, which may
+        hold an example's options, and a lesson.
+        """
+        return {}
 
     @cached_property
     def asked(self) -> Callable[[str, str], tuple[Contract, AnswerSpace]]:

@@ -283,18 +283,14 @@ def request_for(
     asked: tuple[Contract, AnswerSpace],
     mode: Mode,
     seed: int,
-    known_id: str | None = None,
 ) -> Request:
-    """The request that asks ``prompt`` of ``model``; its id is a hash of its content.
-
-    ``known_id`` saves making the hash again where it is known.
-    """
+    """The request that asks ``prompt`` of ``model``; its id is a hash of its content."""
     held = _held(study, model, asked) if mode == "constrained" else None
     endpoint = model.endpoint
     if held and model.entry.constrain:  # the same constraint, written otherwise
         endpoint = content_hash([endpoint, model.entry.constrain])
     request = Request(
-        id=known_id or "",
+        id="",
         model=model.entry.model,
         endpoint=endpoint,
         messages=(*study.system(model.entry), *prompt.messages),
@@ -303,7 +299,7 @@ def request_for(
         mode=mode,
         constraint=held,
     )
-    return request if known_id else identified(request)
+    return identified(request)
 
 
 def _held(study: Study, model: OpenModel, asked: tuple[Contract, AnswerSpace]) -> Constraint | None:

@@ -14,11 +14,11 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import NamedTuple, ParamSpec, TypeVar, cast
 
 from formatspan.backends.base import Backend, Coached, Haltable, Lesson, Waiting
 from formatspan.backends.redaction import Redactor, Secret
+from formatspan.moments import utc_now
 from formatspan.records import Failure, FailureKind, Generation, Request
 from formatspan.spending.purse import Purse
 from formatspan.store import Pending, Store
@@ -61,13 +61,6 @@ class Lane(NamedTuple):
     """Makes the request of a pending point."""
     width: int
     """Requests in flight."""
-
-
-class _Came(NamedTuple):
-    """What came of a request to a model."""
-
-    model: str
-    outcome: Generation | Failure
 
 
 @dataclass
@@ -138,7 +131,7 @@ class Runner:
         for name in lanes:
             self.progress[name] = Progress(counts[name].points, counts[name].done)
             self.progress[name].spent = self.purse.spent_on.get(name, 0.0)
-        results: asyncio.Queue[_Came | None] = asyncio.Queue(UNWRITTEN)
+        results = _Unwritten()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._write(results))
@@ -146,7 +139,7 @@ class Runner:
                 async with asyncio.TaskGroup() as asking:
                     self._ask_all(asking, lanes, results)
                 telling.cancel()
-                await results.put(None)
+                results.close()
         finally:
             self._thread.shutdown()
 
@@ -154,7 +147,7 @@ class Runner:
         self,
         group: asyncio.TaskGroup,
         lanes: Mapping[str, Lane],
-        results: asyncio.Queue[_Came | None],
+        results: _Unwritten,
     ) -> None:
         alone = [n for n, lane in lanes.items() if lane.backend.capabilities.exclusive]
         for name in lanes.keys() - set(alone):
@@ -176,14 +169,12 @@ class Runner:
                     progress.waiting = why
                     self.on_progress(name, progress)
 
-    async def _one_by_one(
-        self, lanes: Mapping[str, Lane], results: asyncio.Queue[_Came | None]
-    ) -> None:
+    async def _one_by_one(self, lanes: Mapping[str, Lane], results: _Unwritten) -> None:
         for name, lane in lanes.items():
             await self._run_model(name, lane, results)
             await lane.backend.aclose()
 
-    async def _run_model(self, name: str, lane: Lane, results: asyncio.Queue[_Came | None]) -> None:
+    async def _run_model(self, name: str, lane: Lane, results: _Unwritten) -> None:
         feed = _Feed(lambda after: self._in_store(self.store.pending, name, after, PAGE))
         workers = [
             asyncio.create_task(self._work(name, lane, feed, results)) for _ in range(lane.width)
@@ -213,18 +204,16 @@ class Runner:
     def _halted(self, name: str) -> bool:
         return self._stop.is_set() or self.progress[name].stopped is not None
 
-    async def _work(
-        self, name: str, lane: Lane, feed: _Feed, results: asyncio.Queue[_Came | None]
-    ) -> None:
+    async def _work(self, name: str, lane: Lane, feed: _Feed, results: _Unwritten) -> None:
         while not self._halted(name):
-            pending = await feed.take()
+            pending = feed.next() or await feed.take()
             if pending is None or self._halted(name):
                 return
             outcome = await self._paid(name, lane.backend, lane.build(pending))
             if outcome is None:
                 return
             self._heed(self.progress[name], outcome)
-            await results.put(_Came(name, outcome))
+            await results.put(name, outcome)
 
     async def _paid(self, name: str, backend: Backend, job: Job) -> Generation | Failure | None:
         """Ask within the budget; None if it was not asked."""
@@ -240,42 +229,30 @@ class Runner:
             outcome = self.purse.settle(name, job.request, outcome)
         return outcome
 
-    async def _write(self, results: asyncio.Queue[_Came | None]) -> None:
+    async def _write(self, results: _Unwritten) -> None:
         """Commit what has come: one by one when replies are rare, many at once when not."""
         busy = False
-        while (first := await results.get()) is not None:
-            if busy and results.qsize() < UNWRITTEN // 2:
+        while await results.some():
+            if busy and len(results) < UNWRITTEN // 2:
                 await asyncio.sleep(LINGER_S)
-            batch = [first]
-            over = False
-            while not results.empty():
-                came = results.get_nowait()
-                if came is None:
-                    over = True
-                    break
-                batch.append(came)
-            busy = len(batch) >= BUSY
+            batch = results.take()
+            busy = sum(map(len, batch.values())) >= BUSY
             await self._commit(batch)
-            if over:
-                return
 
-    async def _commit(self, batch: Sequence[_Came]) -> None:
-        by_model: dict[str, tuple[list[Generation], list[Failure]]]
-        by_model = defaultdict(lambda: ([], []))
-        for model, outcome in batch:
-            replies, failures = by_model[model]
-            if isinstance(outcome, Generation):
-                replies.append(outcome)
-            else:
-                failures.append(outcome)
+    async def _commit(self, batch: Mapping[str, Sequence[Generation | Failure]]) -> None:
+        replies = {m: [o for o in came if isinstance(o, Generation)] for m, came in batch.items()}
+        # What was never sent says nothing of its request.
+        failures = {
+            model: [o for o in came if isinstance(o, Failure) and o.attempts]
+            for model, came in batch.items()
+        }
         await self._in_store(
             self.store.commit,
-            [reply for replies, _ in by_model.values() for reply in replies],
-            # What was never sent says nothing of its request.
-            [f for _, failures in by_model.values() for f in failures if f.attempts],
+            [reply for of_one in replies.values() for reply in of_one],
+            [failure for of_one in failures.values() for failure in of_one],
         )
-        for model, (replies, failures) in by_model.items():
-            self._count(model, replies, failures)
+        for model in batch:
+            self._count(model, replies[model], failures[model])
 
     async def _in_store(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
@@ -296,15 +273,55 @@ class Runner:
 
     def _count(self, name: str, replies: Sequence[Generation], failures: Sequence[Failure]) -> None:
         progress = self.progress[name]
-        sent = [f for f in failures if f.attempts]
         progress.done += len(replies)
         progress.asked += len(replies)
-        progress.failed += len(sent)
+        progress.failed += len(failures)
         progress.waiting = None
         progress.spent = self.purse.spent_on.get(name, 0.0)
-        if sent:
-            progress.last_failure = f"{sent[-1].kind.value}: {sent[-1].message}"
+        if failures:
+            progress.last_failure = f"{failures[-1].kind.value}: {failures[-1].message}"
         self.on_progress(name, progress)
+
+
+class _Unwritten:
+    """What came of requests and is not committed yet, by model."""
+
+    def __init__(self) -> None:
+        self._came: dict[str, list[Generation | Failure]] = defaultdict(list)
+        self._count, self._over = 0, False
+        self._some, self._room = asyncio.Event(), asyncio.Event()
+        self._room.set()
+
+    def __len__(self) -> int:
+        return self._count
+
+    async def put(self, model: str, outcome: Generation | Failure) -> None:
+        """Add one; where `UNWRITTEN` wait already, after the next commit."""
+        while self._count >= UNWRITTEN:
+            self._room.clear()
+            await self._room.wait()
+        self._came[model].append(outcome)
+        self._count += 1
+        if self._count == 1:
+            self._some.set()
+
+    async def some(self) -> bool:
+        """Wait until there is one; False if there will be none."""
+        if not self._count and not self._over:
+            self._some.clear()
+            await self._some.wait()
+        return self._count > 0
+
+    def take(self) -> dict[str, list[Generation | Failure]]:
+        """All of them."""
+        came, self._came, self._count = self._came, defaultdict(list), 0
+        self._room.set()
+        return came
+
+    def close(self) -> None:
+        """No more will come."""
+        self._over = True
+        self._some.set()
 
 
 class _Feed:
@@ -316,16 +333,17 @@ class _Feed:
         self._loading: asyncio.Task[None] | None = None
         self._after, self._over = 0, False
 
+    def next(self) -> Pending | None:
+        """The next point if it has been read already."""
+        if len(self._rows) <= PAGE // 2 and not self._over and self._loading is None:
+            self._loading = asyncio.ensure_future(self._load())
+        return self._rows.popleft() if self._rows else None
+
     async def take(self) -> Pending | None:
         """The next point, or None after the last."""
-        while True:
-            if len(self._rows) <= PAGE // 2 and not self._over and self._loading is None:
-                self._loading = asyncio.ensure_future(self._load())
-            if self._rows:
-                return self._rows.popleft()
-            if self._loading is None:
-                return None
+        while (pending := self.next()) is None and self._loading is not None:
             await asyncio.shield(self._loading)
+        return pending
 
     def close(self) -> None:
         """Read no more."""
@@ -349,7 +367,7 @@ async def _ask(backend: Backend, job: Job) -> Generation | Failure:
             cast(Coached, backend).coach(job.request, job.lesson)
         return await backend.generate(job.request)
     except Exception as error:  # a backend's bug must not cost the run
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        at = utc_now()
         return Failure(job.request.id, FailureKind.INTERNAL, _said(error), at=at)
 
 

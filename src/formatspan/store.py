@@ -441,21 +441,34 @@ def _pending(row: _Row) -> Pending:
 
 _JSON_AT = tuple(_COLUMNS.index(name) for name in _AS_JSON)
 _BODY_AT = _COLUMNS.index("body")
+_TEXT_AT = tuple(
+    _COLUMNS.index(name)
+    for name in (
+        *("text", "reasoning", "finish_reason_raw", "served_model", "provider"),
+        *("fingerprint", "response_id"),
+    )
+)
+"""What the endpoint wrote."""
 
 
-def _row(generation: Generation) -> tuple[Any, ...]:
+def _row(generation: Generation) -> list[Any]:
     values = list(structs.astuple(generation))
     for at in _JSON_AT:
         if values[at] is not None:
             values[at] = _json(values[at]) if values[at] else "[]"
     if values[_BODY_AT] is not None:
         values[_BODY_AT] = _packed(values[_BODY_AT])
-    return tuple(_text(v) if isinstance(v, str) and not v.isascii() else v for v in values)
+    for at in _TEXT_AT:
+        if values[at] and not values[at].isascii():
+            values[at] = _text(values[at])
+    return values
 
 
 def _packed(body: bytes) -> bytes:
-    # A short body needs no large window, whose clearing costs more than the work itself.
-    return zlib.compress(body, wbits=12 if len(body) <= 4096 else 15)
+    # A short body needs no large tables, whose clearing costs more than the work itself.
+    wbits, memory = (12, 4) if len(body) <= 4096 else (15, 8)
+    packer = zlib.compressobj(wbits=wbits, memLevel=memory)
+    return packer.compress(body) + packer.flush()
 
 
 def _generation(row: Sequence[Any]) -> Generation:

@@ -11,6 +11,8 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from formatspan.backends.base import ModelSpec
 from formatspan.backends.chat_fault import clip
 from formatspan.backends.chat_request import chat_body
@@ -78,7 +80,8 @@ def input_line(spec: ModelSpec, request: Request) -> bytes:
     """A request as a line of a batch's input, its end included."""
     body = chat_body(spec, request)
     line = {"custom_id": request.id, "method": "POST", "url": URL, "body": body}
-    return json.dumps(line).encode() + b"\n"
+    # ASCII: nothing in it is taken for the end of a line.
+    return json.dumps(msgspec.to_builtins(line)).encode() + b"\n"
 
 
 class BatchApi:

@@ -96,6 +96,8 @@ class Adapter:
 
     def notes(self, body: Mapping[str, Any]) -> tuple[str, ...]:
         """What was changed of a request with this body."""
+        if not self._refused:
+            return ()
         return tuple(f"{p}: {what}" for p, what in self._refused.items() if p in body)
 
     @property

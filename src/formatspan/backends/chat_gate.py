@@ -125,10 +125,9 @@ class Gate:
 
     def _let_through(self) -> Ticket:
         self.in_flight += 1
-        low = self._strays.is_low(self.limit)
+        low = self._strays.sent(self.limit)
         ticket = Ticket(next(self._numbers), self._clock(), self._epoch, low)
         self._holding[ticket.number] = ticket
-        self._strays.sent(low=low)
         return ticket
 
     def leave(self, ticket: Ticket, *, good: bool = False, busy: bool = False) -> None:
@@ -148,7 +147,8 @@ class Gate:
             self._strays.answered()
             self._took(self._clock() - ticket.at)
             self._count()
-        self._wake()
+        if self._waiting:
+            self._wake()
 
     def pause(self, seconds: float) -> float:
         """Let nobody through for a while; never shortens a pause. Returns when it ends.

@@ -17,11 +17,11 @@ _decode = msgspec.json.Decoder().decode
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:
-    """A request's body."""
+    """A request's body; records in it become objects."""
     try:
         return _encode(body)
     except UnicodeEncodeError:
-        return json.dumps(body).encode()
+        return json.dumps(msgspec.to_builtins(body)).encode()
 
 
 def decoded(body: bytes) -> Any:  # noqa: ANN401 - JSON has no narrower type

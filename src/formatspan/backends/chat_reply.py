@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import msgspec
 from msgspec import Struct
 
 from formatspan.backends.chat_fault import Fault, clip, fault_of
@@ -53,6 +54,37 @@ class Reply(Struct, frozen=True, gc=False):
 
 Parsed = Reply | Fault
 
+
+class _Message(Struct, gc=False):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: Any = None
+    function_call: Any = None
+
+
+class _Choice(Struct, gc=False):
+    message: _Message
+    finish_reason: str | None = None
+    error: Any = None
+
+
+class _Completion(Struct, gc=False):
+    """What is read of a body that is as it should be; of any other it is put together."""
+
+    choices: tuple[_Choice, ...]
+    usage: Any = None
+    model: str | None = None
+    provider: str | None = None
+    system_fingerprint: str | None = None
+    id: str | None = None
+    object: Any = None
+    error: Any = None
+
+
+_completion = msgspec.json.Decoder(_Completion).decode
+
 _WRITTEN = re.compile(r"\s*\d{1,19}(?:\.\d{0,20})?\s*", re.ASCII)
 """A count or a sum of money in quotes."""
 
@@ -84,8 +116,23 @@ def parse_reply(
         now: The time, for a Retry-After that is a date; by default the clock's.
         url: What was asked, which a redirect may be relative to.
     """
+    if status < 300 and (sound := _sound_completion(body)) is not None:
+        return _reply(sound)
     parsed = parse_body(status, headers, body, now, url=url)
-    return parsed if isinstance(parsed, Fault) else _chosen(parsed, headers, now)
+    patched = parsed if isinstance(parsed, Fault) else _patched(parsed, headers, now)
+    return patched if isinstance(patched, Fault) else _reply(patched)
+
+
+def _sound_completion(body: bytes) -> _Completion | None:
+    """A body that is in every part as it should be; None for those that take more patience."""
+    try:
+        found = _completion(body)
+    except (ValueError, RecursionError):
+        return None
+    if not found.choices or found.error or found.object == "error":
+        return None
+    choice = found.choices[0]
+    return None if choice.error or choice.finish_reason == "error" else found
 
 
 def parse_body(
@@ -192,7 +239,10 @@ def _as_error(value: object) -> object:
     return value if isinstance(value, str | Mapping) else {"message": json.dumps(value)}
 
 
-def _chosen(body: Mapping[str, Any], headers: Mapping[str, str], now: datetime | None) -> Parsed:
+def _patched(
+    body: Mapping[str, Any], headers: Mapping[str, str], now: datetime | None
+) -> _Completion | Fault:
+    """A body that is not as it should be, as far as it holds a reply."""
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
@@ -207,7 +257,23 @@ def _chosen(body: Mapping[str, Any], headers: Mapping[str, str], now: datetime |
     content = message.get("content")
     if not (content is None or isinstance(content, str | list)):
         return _malformed("content", content)
-    return _reply(body, message, _string(raw))
+    text, thoughts = _read_content(content)
+    apart = _string(message.get("reasoning_content")) or _string(message.get("reasoning"))
+    told = _Message(
+        content=None if content is None else text,
+        reasoning=apart or thoughts,
+        refusal=_string(message.get("refusal")),
+        tool_calls=message.get("tool_calls"),
+        function_call=message.get("function_call"),
+    )
+    return _Completion(
+        choices=(_Choice(told, _string(raw)),),
+        usage=body.get("usage"),
+        model=_string(body.get("model")),
+        provider=_string(body.get("provider")),
+        system_fingerprint=_string(body.get("system_fingerprint")),
+        id=_string(body.get("id")),
+    )
 
 
 def _malformed(name: str, value: object) -> Fault:
@@ -216,27 +282,26 @@ def _malformed(name: str, value: object) -> Fault:
     return Fault(FailureKind.MALFORMED, message, retry=True)
 
 
-def _reply(body: Mapping[str, Any], message: Mapping[str, Any], raw: str | None) -> Parsed:
-    text, thoughts = _read_content(message.get("content"))
-    finish = _FINISH_OF.get((raw or "").lower())
+def _reply(told: _Completion) -> Parsed:
+    message, raw = told.choices[0].message, told.choices[0].finish_reason
+    finish = _FINISH_OF.get(raw.lower()) if raw else None
+    # A structured refusal comes in a field of its own, beside an empty content.
+    text, reasoning = message.content, message.reasoning_content or message.reasoning or None
     if finish == "content_filter" and not text:
         return Fault(FailureKind.CONTENT_FILTER, clip(f"finish reason {raw}, no text"))
-    apart = _string(message.get("reasoning_content")) or _string(message.get("reasoning"))
-    # A structured refusal comes in a field of its own, beside an empty content.
-    text = text or _string(message.get("refusal")) or ""
-    called = bool(message.get("tool_calls") or message.get("function_call"))
-    missing = message.get("content") is None or called
+    missing = text is None or bool(message.tool_calls or message.function_call)
+    text = text or message.refusal or ""
     return Reply(
         text=text,
         finish_reason=finish,
         finish_reason_raw=raw,
-        reasoning=apart or thoughts or None,
-        usage=read_usage(body.get("usage")),
-        served_model=_string(body.get("model")),
-        provider=_string(body.get("provider")),
-        fingerprint=_string(body.get("system_fingerprint")),
-        response_id=_string(body.get("id")),
-        hollow=missing and not (text or apart or thoughts) and finish != "length",
+        reasoning=reasoning,
+        usage=read_usage(told.usage),
+        served_model=told.model,
+        provider=told.provider,
+        fingerprint=told.system_fingerprint,
+        response_id=told.id,
+        hollow=missing and not (text or reasoning) and finish != "length",
     )
 
 
@@ -295,14 +360,19 @@ def _first_count(counts: object, *names: str) -> int | None:
         value = counts.get(name)
         if value is None:
             continue
-        number = _number(value)
-        # The store's integers have 64 bits.
-        if number is not None and 0 <= number < 2**63 and number == int(number):
+        number = value if type(value) is int else _number(value)
+        if number is not None and 0 <= number < _PAST_COUNTS and number == int(number):
             return int(number)
     return None
 
 
+_PAST_COUNTS = 2**63
+"""The store's integers have 64 bits."""
+
+
 def _dollars(value: object) -> float | None:
+    if value is None:
+        return None
     number = _number(value)
     return float(number) if number is not None and 0 <= number < 1e9 else None
 

@@ -34,11 +34,14 @@ class Headers(NamedTuple):
 
 
 def chat_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
-    """The JSON body of a request; ``extra_body`` comes last and drops what it sets to null."""
+    """The JSON body of a request, for `formatspan.backends.chat_json.encoded`.
+
+    ``extra_body`` comes last and drops what it sets to null.
+    """
     sampling = request.sampling
     body: dict[str, Any] = {
         "model": spec.target,
-        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "messages": request.messages,
         "max_tokens": sampling.max_tokens,
         "temperature": sampling.temperature,
         "seed": request.seed,
@@ -49,6 +52,8 @@ def chat_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
         body["stop"] = list(sampling.stop)
     if request.constraint is not None and (dialect := dialect_of(spec)):
         body |= constraint_fields(request.constraint, dialect)
+    if not spec.extra_body:
+        return body
     body |= spec.extra_body
     return {key: value for key, value in body.items() if value is not None}
 

@@ -29,17 +29,20 @@ class Strays:
         self._tried = self._refused = self._events = 0
         self._excess = 0.0
 
-    def is_low(self, limit: float) -> bool:
-        """Whether load would not explain a refusal at this limit."""
-        return limit <= self.low
+    def sent(self, limit: float) -> bool:
+        """A request is under way; returns whether load would not explain a refusal of it.
 
-    def sent(self, *, low: bool) -> None:
-        """A request is under way."""
+        Args:
+            limit: The limit now.
+        """
+        low = limit <= self.low
         self._tried += low
+        return low
 
     def answered(self) -> None:
         """A request got its reply."""
-        self._excess = max(0.0, self._excess - self._allowed)
+        if self._excess:
+            self._excess = max(0.0, self._excess - self._allowed)
 
     def is_stray(self, limit: float, *, low: bool, fresh: bool) -> bool:
         """Whether a refusal came in spite of low load.

@@ -18,9 +18,10 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import re
 import ssl
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -28,6 +29,7 @@ import certifi
 import pycurl
 
 from formatspan.backends.http_charset import in_utf8
+from formatspan.backends.http_sockets import Transfers, transfers
 from formatspan.backends.http_trouble import (
     Broken,
     NoAnswer,
@@ -45,10 +47,40 @@ class Response(NamedTuple):
     """A whole response."""
 
     status: int
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     """Names in lower case; of a repeated header, the last value."""
     body: bytes
     """Decompressed, and in UTF-8 where another charset is named."""
+
+
+class Headers(Mapping[str, str]):
+    """A response's headers, read when one is asked for: those of a sound reply never are."""
+
+    __slots__ = ("_found", "_lines")
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        self._lines = lines
+        self._found: dict[str, str] | None = None
+
+    def __getitem__(self, name: str) -> str:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def _read(self) -> dict[str, str]:
+        if self._found is None:
+            self._found = {}
+            for line in self._lines:
+                name, colon, value = line.decode("latin-1").partition(":")
+                if colon:
+                    self._found[name.strip().lower()] = value.strip()
+                elif name.startswith("HTTP/"):
+                    self._found.clear()  # what came before was informational
+        return self._found
 
 
 class Bounds(NamedTuple):
@@ -82,12 +114,15 @@ class HttpClient:
         self._origin = f"{parts.scheme}://{self._host}"
         self._here = _is_here(parts.hostname or "")
         self._headers, self._bounds = headers, bounds or Bounds()
-        self._multi: pycurl.AsyncCurlMulti | None = pycurl.AsyncCurlMulti()
+        self._multi: Transfers | None = transfers()
         self._multi.setopt(pycurl.M_MAXCONNECTS, _MOST_KEPT)
         self._idle: dict[tuple[str, str], list[_Transfer]] = {}
         self._place = parts.hostname or "", parts.port or 443
         self._doubted = parts.scheme == "https" and (self._here or not _has_proxy())
         """Whether the server has yet to show that it speaks TLS."""
+        self._under_way: dict[_Transfer, float] = {}
+        """When the first byte of each is late, the earliest first."""
+        self._clock: asyncio.TimerHandle | None = None
 
     async def send(self, method: str, path: str, body: bytes = b"") -> Response:
         """One request and its whole response; the connection ends where the task is cancelled.
@@ -134,6 +169,8 @@ class HttpClient:
         if multi is not None:
             self._idle.clear()
             await multi.aclose()
+        if self._clock is not None:
+            self._clock.cancel()
 
     # --- one transfer -------------------------------------------------------------------------
 
@@ -161,29 +198,43 @@ class HttpClient:
         return _Transfer(curl, bounds.body_bytes)
 
     async def _performed(self, transfer: _Transfer) -> Response:
-        if self._multi is None:
+        multi = self._multi
+        if multi is None:
             raise Broken("the client was closed")
         transfer.begin()
-        came = self._multi.add_handle(transfer.curl)
-        first_s = self._bounds.first_byte_s
-        timer = asyncio.get_running_loop().call_later(first_s, transfer.give_up, came)
+        transfer.came = came = multi.add_handle(transfer.curl)
+        first_s, loop = self._bounds.first_byte_s, came.get_loop()
+        self._under_way[transfer] = loop.time() + first_s
+        if self._clock is None:
+            self._clock = loop.call_later(first_s, self._give_up_late)
         doubt = asyncio.ensure_future(self._doubt(transfer, came)) if self._doubted else None
         try:
             await came
         except pycurl.error as error:
             raise self._trouble(transfer, *error.args) from None
         except asyncio.CancelledError:
+            with contextlib.suppress(RuntimeError):
+                multi.remove_handle(transfer.curl)
             if transfer.late:
                 raise TimedOut(f"no first byte within {first_s:g} s") from None
             if transfer.plain:
                 raise not_tls(self._host) from None
             raise
         finally:
-            timer.cancel()
+            del self._under_way[transfer]
             if doubt is not None:
                 doubt.cancel()
         self._doubted = False
         return transfer.response()
+
+    def _give_up_late(self) -> None:
+        """End the requests whose first byte is late, and look again when the next one may be."""
+        loop, self._clock = asyncio.get_running_loop(), None
+        for transfer, late_at in self._under_way.items():
+            if late_at > loop.time():
+                self._clock = loop.call_at(late_at, self._give_up_late)
+                return
+            transfer.give_up()
 
     async def _doubt(self, transfer: _Transfer, came: asyncio.Future[pycurl.Curl]) -> None:
         """End a request whose server turns out to speak without TLS, which it may never say."""
@@ -215,7 +266,9 @@ class HttpClient:
 class _Transfer:
     """A handle of the library's with what came of its request; used for one at a time."""
 
-    __slots__ = ("curl", "head", "late", "most", "overfull", "pieces", "plain", "size")
+    __slots__ = ("came", "curl", "head", "late", "most", "overfull", "pieces", "plain", "size")
+    came: asyncio.Future[pycurl.Curl]
+    """Done when the request is."""
 
     def __init__(self, curl: pycurl.Curl, most: int) -> None:
         self.curl, self.most = curl, most
@@ -241,11 +294,11 @@ class _Transfer:
         self.pieces.append(piece)
         return len(piece)
 
-    def give_up(self, came: asyncio.Future[pycurl.Curl]) -> None:
+    def give_up(self) -> None:
         """End a request whose first byte is late."""
         if not self.head:
             self.late = True
-            came.cancel()
+            self.came.cancel()
 
     def response(self) -> Response:
         """What has come.
@@ -255,13 +308,12 @@ class _Transfer:
         """
         if b"\r\n" not in self.head and b"\n" not in self.head:
             raise Broken("the connection ended within the headers")
-        headers = _headers(self.head)
-        body = b"".join(self.pieces)
-        if encoding := headers.get("content-encoding", "").lower().replace("identity", ""):
-            body = _decompressed(body, encoding, self.most)
-        body = in_utf8(body, headers.get("content-type", ""))
-        status = self.curl.getinfo(pycurl.RESPONSE_CODE)
-        return Response(status, headers, body)
+        headers, body = Headers(tuple(self.head)), b"".join(self.pieces)
+        if _TELLS_OF_BODY.search(b"".join(self.head)):
+            if encoding := headers.get("content-encoding", "").lower().replace("identity", ""):
+                body = _decompressed(body, encoding, self.most)
+            body = in_utf8(body, headers.get("content-type", ""))
+        return Response(self.curl.getinfo(pycurl.RESPONSE_CODE), headers, body)
 
 
 def _decompressed(body: bytes, encoding: str, most: int) -> bytes:
@@ -283,17 +335,8 @@ def _decompressed(body: bytes, encoding: str, most: int) -> bytes:
     return plain
 
 
-def _headers(lines: list[bytes]) -> dict[str, str]:
-    found = {}
-    for line in lines:
-        name, colon, value = line.decode("latin-1").partition(":")
-        if colon:
-            found[name.strip().lower()] = value.strip()
-        elif name.startswith("HTTP/"):
-            found.clear()  # what came before was informational
-    return found
-
-
+_TELLS_OF_BODY = re.compile(rb"content-encoding|charset", re.IGNORECASE)
+"""What stands in headers that say how a body is to be read."""
 _IN_A_PATH = "/?&=%:@!$'()*+,;~"
 """Characters of a path and a query that stay as they are, escapes among them."""
 _HANDSHAKE_S = 3.0

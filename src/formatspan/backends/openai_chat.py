@@ -11,9 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,6 +48,7 @@ from formatspan.backends.http_trouble import (
 )
 from formatspan.backends.redaction import MIN_LENGTH, WITHHELD, Redactor
 from formatspan.errors import BackendError
+from formatspan.moments import utc_now
 from formatspan.records import Failure, FailureKind, Generation, Request
 
 OPENAI_URL, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
@@ -261,7 +260,7 @@ class OpenAIChat:
             self._gate.close()
         if not fault.retry:
             return None
-        ask.faults[fault.kind] += 1
+        ask.faults[fault.kind] = ask.faults.get(fault.kind, 0) + 1
         wait_s = self._wait_s(ask, fault)
         if fault.busy:
             wait_s = max(wait_s, self._gate.strike_s())
@@ -288,7 +287,7 @@ class OpenAIChat:
 
     async def _attempt(self, ask: _Ask) -> Generation | Fault:
         ask.attempts += 1
-        ask.started_at, started = _now(), time.perf_counter()
+        ask.started_at, started = utc_now(), time.perf_counter()
         if ask.request.kind == "likelihood":
             return await self._scored(ask, started)
         ask.sent = self._adapter.applied(ask.body)
@@ -388,9 +387,11 @@ class OpenAIChat:
         escape in the body that is all but what may be put together of parts.
         """
         clean = self._redactor.text
-        names = _FROM_OUTSIDE if b"\\" in body else _PUT_TOGETHER
-        told = (value for name in names if (value := getattr(made, name)))
-        if all(len(v) < MIN_LENGTH or v.encode() in body or clean(v) == v for v in told):
+        for name in _FROM_OUTSIDE if b"\\" in body else _PUT_TOGETHER:
+            value = getattr(made, name) or ""
+            if len(value) >= MIN_LENGTH and value.encode() not in body and clean(value) != value:
+                break
+        else:
             return made
         changed: dict[str, Any] = {
             name: masked
@@ -413,8 +414,8 @@ class _Ask:
     attempts: int = 0
     hollow: int = 0
     """Replies without text so far."""
-    faults: Counter[FailureKind] = field(default_factory=Counter)
-    """Faults that could heal, by kind."""
+    faults: dict[FailureKind, int] = field(default_factory=dict)
+    """How many faults that could heal, by kind."""
     sat_out: float = -1.0
     """End of the pause that it has waited for itself."""
     last: Fault | None = None
@@ -442,11 +443,7 @@ _CANCELLED = Fault(FailureKind.INTERNAL, "given up")
 
 
 def _failure(request_id: str, fault: Fault, attempts: int) -> Failure:
-    return Failure(request_id, fault.kind, fault.message, attempts, _now(), fault.fatal)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()
+    return Failure(request_id, fault.kind, fault.message, attempts, utc_now(), fault.fatal)
 
 
 __all__ = ["Limits", "OpenAIChat", "open_openai", "open_openrouter"]

@@ -14,7 +14,6 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
@@ -23,6 +22,7 @@ from formatspan.backends.base import Capabilities, Lesson, ModelSpec
 from formatspan.backends.breaks import Intent, broken, other_answer
 from formatspan.backends.script import Script, read_script
 from formatspan.contracts import reply as reply_as_asked
+from formatspan.moments import utc_now
 from formatspan.records import (
     Failure,
     FailureKind,
@@ -256,7 +256,7 @@ def generation(
         completion_tokens=len(pieces(text)) + (0 if cut else 1),
         served_model=request.model,
         provider="scripted",
-        started_at=datetime.now(UTC).isoformat(),
+        started_at=utc_now(),
         latency_s=latency_s,
     )
 
@@ -273,5 +273,5 @@ def _cap(request: Request, text: str, cut: bool) -> tuple[str, bool]:
 
 
 def _failure(request: Request, kind: FailureKind, message: str) -> Failure:
-    at = datetime.now(UTC).isoformat()
+    at = utc_now()
     return Failure(request.id, kind, message, at=at, fatal=kind in FATAL)

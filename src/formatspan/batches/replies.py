@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from formatspan.backends.batch_api import Answered
 from formatspan.backends.chat_fault import Fault
 from formatspan.backends.chat_reply import Reply, generation_of, parse_reply
+from formatspan.moments import utc_now
 from formatspan.records import Failure, FailureKind, Generation
 from formatspan.spending.pricing import BATCH_DISCOUNT, ModelPrice
 
 
 def outcome_of(row: Answered, price: ModelPrice | None) -> Generation | Failure:
     """The reply in a line, priced at the discount where the endpoint tells no cost, or why not."""
-    at = datetime.now(UTC).isoformat()
+    at = utc_now()
     if row.error is not None:
         return Failure(row.request_id, FailureKind.SERVER, row.error, at=at)
     parsed = parse_reply(row.status, {}, row.body)

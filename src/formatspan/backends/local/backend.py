@@ -7,7 +7,6 @@ import hashlib
 import threading
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +40,7 @@ from formatspan.backends.local.runtime import (
 )
 from formatspan.backends.local.scorer import Score, Scorer, open_bare
 from formatspan.errors import BackendError
+from formatspan.moments import utc_now
 from formatspan.records import Failure, FailureKind, Generation, Request
 
 CAPABILITIES = Capabilities(
@@ -113,7 +113,7 @@ class LocalBackend:
 
     async def generate(self, request: Request) -> Generation | Failure:
         """Ask once; a cancelled request leaves the engine at its next step."""
-        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        started = utc_now()
         try:
             if request.kind == "likelihood":
                 return await self._score(request, started)
