@@ -21,7 +21,7 @@ from formatspan.backends.redaction import Redactor, Secret
 from formatspan.moments import utc_now
 from formatspan.records import Failure, FailureKind, Generation, Request
 from formatspan.spending.purse import Purse
-from formatspan.store import Pending, Store
+from formatspan.store import Pending, Store, row_of
 
 PAGE = 512
 """Pending points read from the store at a time."""
@@ -246,9 +246,10 @@ class Runner:
             model: [o for o in came if isinstance(o, Failure) and o.attempts]
             for model, came in batch.items()
         }
+        # Rows are made here: two threads in turns at the interpreter cost more than they save.
         await self._in_store(
-            self.store.commit,
-            [reply for of_one in replies.values() for reply in of_one],
+            self.store.write,
+            [row_of(reply) for of_one in replies.values() for reply in of_one],
             [failure for of_one in failures.values() for failure in of_one],
         )
         for model in batch:

@@ -66,7 +66,9 @@ CREATE INDEX further_by_request ON further (request_id);
 """
 """Requests beside the grid: likelihoods of options, questions asked again."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST + GENERATIONS, _FURTHER)
+_TEXT_BODIES = "-- The body of a generation may be text; until then all were compressed."
+
+MIGRATIONS: tuple[str, ...] = (_FIRST + GENERATIONS, _FURTHER, _TEXT_BODIES)
 """Step ``i`` brings schema version ``i`` to ``i + 1``; never edited once released."""
 
 
@@ -96,7 +98,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """
     for step in range(refuse_foreign(connection, path), len(MIGRATIONS)):
         connection.executescript(
-            f"BEGIN IMMEDIATE; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; "
+            f"BEGIN IMMEDIATE; {MIGRATIONS[step]}\n PRAGMA user_version = {step + 1}; "
             f"PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
         )
 

@@ -11,7 +11,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -43,8 +43,15 @@ from formatspan.schema import (
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _COLUMNS = Generation.__struct_fields__
 _AS_JSON = ("token_ids", "logprobs", "adaptations")
+PACKED_FROM = 1024
+"""Bytes from which a body is compressed. Below, that would save a tenth of a store, most of which
+are prompts, and take a tenth of a run's processor time."""
 _ROWS_AT_ONCE = 40
 """Replies inserted by one statement: their values stay below what any SQLite binds (999)."""
+
+
+Row = list[Any]
+"""The values of a row."""
 
 
 class Pending(NamedTuple):
@@ -262,7 +269,7 @@ class Store:
             """,
             (after, model, limit),
         ).fetchone()
-        return [_pending(row) for row in _rows_of(page)]
+        return [_pending(row) for row in _points_of(page)]
 
     def commit(self, generations: Sequence[Generation], failures: Sequence[Failure]) -> None:
         """Write replies and failures durably; they count as done when this returns.
@@ -270,9 +277,13 @@ class Store:
         Raises:
             StorageError: The disk is full or unwritable.
         """
+        self.write([row_of(g) for g in generations], failures)
+
+    def write(self, replies: Sequence[Row], failures: Sequence[Failure]) -> None:
+        """The same with replies as `row_of` makes them."""
         with self.transaction():
-            for i in range(0, len(generations), _ROWS_AT_ONCE):
-                self._insert([_row(g) for g in generations[i : i + _ROWS_AT_ONCE]])
+            for i in range(0, len(replies), _ROWS_AT_ONCE):
+                self._insert(replies[i : i + _ROWS_AT_ONCE])
             self.connection.executemany(
                 "INSERT INTO failures (request_id, kind, message, attempts, at) "
                 "VALUES (?, ?, ?, ?, ?)",
@@ -282,7 +293,7 @@ class Store:
                 ),
             )
 
-    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
+    def _insert(self, rows: Sequence[Row]) -> None:
         # In one statement, for the same reason that a page of pending points is one row.
         each = f"({', '.join('?' * len(_COLUMNS))})"
         self.connection.execute(
@@ -406,16 +417,16 @@ def _text(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
-_Row = tuple[int, str, str, str, str, Mode, int, str, tuple[Message, ...], int, int, int | None]
-_read_rows = msgspec.json.Decoder(list[_Row]).decode
+_Point = tuple[int, str, str, str, str, Mode, int, str, tuple[Message, ...], int, int, int | None]
+_read_points = msgspec.json.Decoder(list[_Point]).decode
 _read_messages = msgspec.json.Decoder(tuple[Message, ...]).decode
 
 
-def _rows_of(page: str) -> list[_Row]:
+def _points_of(page: str) -> list[_Point]:
     try:
-        return _read_rows(page)
+        return _read_points(page)
     except msgspec.DecodeError:  # half a surrogate pair
-        return msgspec.convert(json.loads(page), list[_Row])
+        return msgspec.convert(json.loads(page), list[_Point])
 
 
 def messages_of(text: str) -> tuple[Message, ...]:
@@ -433,7 +444,7 @@ def _messages_text(messages: tuple[Message, ...]) -> str:
         return _json(messages)
 
 
-def _pending(row: _Row) -> Pending:
+def _pending(row: _Point) -> Pending:
     point_id, model, task, example, wrapper, mode, seed, request_id, messages = row[:9]
     point = Point(model, task, example, wrapper, mode, seed, request_id)
     return Pending(point_id, point, Prompt(task, example, wrapper, messages, *row[9:]))
@@ -451,7 +462,8 @@ _TEXT_AT = tuple(
 """What the endpoint wrote."""
 
 
-def _row(generation: Generation) -> list[Any]:
+def row_of(generation: Generation) -> Row:
+    """A reply as it is stored."""
     values = list(structs.astuple(generation))
     for at in _JSON_AT:
         if values[at] is not None:
@@ -464,11 +476,16 @@ def _row(generation: Generation) -> list[Any]:
     return values
 
 
-def _packed(body: bytes) -> bytes:
-    # A short body needs no large tables, whose clearing costs more than the work itself.
-    wbits, memory = (12, 4) if len(body) <= 4096 else (15, 8)
-    packer = zlib.compressobj(wbits=wbits, memLevel=memory)
-    return packer.compress(body) + packer.flush()
+def _packed(body: bytes) -> str | bytes:
+    """A body as it is stored: a usual one as text, for all to read; others compressed."""
+    if len(body) < PACKED_FROM:
+        with suppress(UnicodeDecodeError):
+            return body.decode()
+    return zlib.compress(body)
+
+
+def _unpacked(stored: str | bytes) -> bytes:
+    return stored.encode() if isinstance(stored, str) else zlib.decompress(stored)
 
 
 def _generation(row: Sequence[Any]) -> Generation:
@@ -476,5 +493,5 @@ def _generation(row: Sequence[Any]) -> Generation:
     for name in _AS_JSON:
         values[name] = None if values[name] is None else tuple(json.loads(values[name]))
     if values["body"] is not None:
-        values["body"] = zlib.decompress(values["body"])
+        values["body"] = _unpacked(values["body"])
     return Generation(**values)

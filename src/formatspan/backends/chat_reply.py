@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -55,6 +55,31 @@ class Reply(Struct, frozen=True, gc=False):
 Parsed = Reply | Fault
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None
+"""The store's integers have 64 bits."""
+
+
+class _Details(Struct, gc=False):
+    cached_tokens: _Count = None
+    reasoning_tokens: _Count = None
+
+
+class _Counts(Struct, gc=False):
+    """Token counts and cost under the names that endpoints give them."""
+
+    prompt_tokens: _Count = None
+    input_tokens: _Count = None
+    completion_tokens: _Count = None
+    output_tokens: _Count = None
+    total_tokens: _Count = None
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: _Count = None
+    cache_read_input_tokens: _Count = None
+    cache_creation_input_tokens: _Count = None
+    cost: Annotated[float, msgspec.Meta(ge=0, lt=1e9)] | None = None
+
+
 class _Message(Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
@@ -74,7 +99,7 @@ class _Completion(Struct, gc=False):
     """What is read of a body that is as it should be; of any other it is put together."""
 
     choices: tuple[_Choice, ...]
-    usage: Any = None
+    usage: _Counts | None = None
     model: str | None = None
     provider: str | None = None
     system_fingerprint: str | None = None
@@ -268,7 +293,7 @@ def _patched(
     )
     return _Completion(
         choices=(_Choice(told, _string(raw)),),
-        usage=body.get("usage"),
+        usage=_counts(body.get("usage")),
         model=_string(body.get("model")),
         provider=_string(body.get("provider")),
         system_fingerprint=_string(body.get("system_fingerprint")),
@@ -296,7 +321,7 @@ def _reply(told: _Completion) -> Parsed:
         finish_reason=finish,
         finish_reason_raw=raw,
         reasoning=reasoning,
-        usage=read_usage(told.usage),
+        usage=Usage() if told.usage is None else _usage(told.usage),
         served_model=told.model,
         provider=told.provider,
         fingerprint=told.system_fingerprint,
@@ -325,54 +350,61 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def read_usage(usage: object) -> Usage:
-    """Token counts and cost under the names that endpoints give them.
+    """Token counts and cost under the names that endpoints give them, as far as they are some."""
+    return _usage(_counts(usage))
+
+
+def _usage(counts: _Counts) -> Usage:
+    """The counts by one name each.
 
     ``cached_tokens`` in ``prompt_tokens_details`` are part of ``prompt_tokens``;
     Anthropic's ``cache_read_input_tokens`` come on top of them, which shows where they are
     more than the prompt, or in the total.
     """
-    if not isinstance(usage, dict):
-        return Usage()
-    prompt = _first_count(usage, "prompt_tokens", "input_tokens")
-    completion = _first_count(usage, "completion_tokens", "output_tokens")
-    inside = _first_count(usage.get("prompt_tokens_details"), "cached_tokens")
-    inside = _first_count(usage, "prompt_cache_hit_tokens") if inside is None else inside
-    on_top = _first_count(usage, "cache_read_input_tokens")
+    prompt, completion = counts.prompt_tokens, counts.completion_tokens
+    prompt = counts.input_tokens if prompt is None else prompt
+    completion = counts.output_tokens if completion is None else completion
+    details, thinking = counts.prompt_tokens_details, counts.completion_tokens_details
+    inside = None if details is None else details.cached_tokens
+    inside = counts.prompt_cache_hit_tokens if inside is None else inside
+    on_top = counts.cache_read_input_tokens
     if inside is None and on_top is not None and prompt is not None:
-        written = _first_count(usage, "cache_creation_input_tokens") or 0
-        total = _first_count(usage, "total_tokens") or 0
+        written, total = counts.cache_creation_input_tokens or 0, counts.total_tokens or 0
         if on_top > prompt or total >= prompt + (completion or 0) + on_top + written:
             prompt += on_top + written
-    thinking = _first_count(usage.get("completion_tokens_details"), "reasoning_tokens")
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=on_top if inside is None else inside,
-        reasoning_tokens=thinking,
-        cost=_dollars(usage.get("cost")),
+        reasoning_tokens=None if thinking is None else thinking.reasoning_tokens,
+        cost=counts.cost,
     )
 
 
-def _first_count(counts: object, *names: str) -> int | None:
-    if not isinstance(counts, dict):
+def _counts(usage: object) -> _Counts:
+    """What are counts in a usage that may hold anything."""
+    if not isinstance(usage, dict):
+        return _Counts()
+    found: dict[str, Any] = {name: _count(usage.get(name)) for name in _PLAIN_COUNTS}
+    for name in ("prompt_tokens_details", "completion_tokens_details"):
+        if isinstance(inner := usage.get(name), dict):
+            found[name] = _Details(*(_count(inner.get(n)) for n in _Details.__struct_fields__))
+    return _Counts(**found, cost=_dollars(usage.get("cost")))
+
+
+_PLAIN_COUNTS = tuple(
+    name for name in _Counts.__struct_fields__ if name != "cost" and not name.endswith("_details")
+)
+
+
+def _count(value: object) -> int | None:
+    number = _number(value)
+    if number is None or not 0 <= number < 2**63 or number != int(number):
         return None
-    for name in names:
-        value = counts.get(name)
-        if value is None:
-            continue
-        number = value if type(value) is int else _number(value)
-        if number is not None and 0 <= number < _PAST_COUNTS and number == int(number):
-            return int(number)
-    return None
-
-
-_PAST_COUNTS = 2**63
-"""The store's integers have 64 bits."""
+    return int(number)
 
 
 def _dollars(value: object) -> float | None:
-    if value is None:
-        return None
     number = _number(value)
     return float(number) if number is not None and 0 <= number < 1e9 else None
 

@@ -65,12 +65,17 @@ class SocketSet:
 
     def add_handle(self, curl: pycurl.Curl) -> asyncio.Future[pycurl.Curl]:
         """Begin a transfer; the future is done when it is, with `pycurl.error` if it failed."""
+        loop = self._bound()
+        self._multi.add_handle(curl)
+        came = self._came[curl] = loop.create_future()
+        return came
+
+    def _bound(self) -> asyncio.AbstractEventLoop:
+        """The loop of the first transfer."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._poll.fileno(), self._ready)
-        self._multi.add_handle(curl)
-        came = self._came[curl] = self._loop.create_future()
-        return came
+        return self._loop
 
     def remove_handle(self, curl: pycurl.Curl) -> None:
         """End a transfer at once.
@@ -111,8 +116,11 @@ class SocketSet:
 
     def _due(self, timeout_ms: int) -> None:
         """Call `_expired` after so long, -1 for never."""
-        loop = asyncio.get_running_loop()
-        self._deadline = math.inf if timeout_ms < 0 else loop.time() + timeout_ms / 1000
+        loop = self._bound()
+        if timeout_ms == 0:
+            self._deadline = 0.0
+        else:
+            self._deadline = math.inf if timeout_ms < 0 else loop.time() + timeout_ms / 1000
         if self._deadline < self._timer_at:  # one that fires too early sets itself again
             if self._timer is not None:
                 self._timer.cancel()
@@ -126,7 +134,7 @@ class SocketSet:
 
     def _expired(self) -> None:
         self._timer, self._timer_at = None, math.inf
-        loop = asyncio.get_running_loop()
+        loop = self._bound()
         if self._deadline > loop.time():
             if self._deadline < math.inf:
                 self._timer_at = self._deadline
@@ -145,7 +153,7 @@ class SocketSet:
                 if fd == pycurl.SOCKET_TIMEOUT:
                     act(fd, 0)
                 elif fd in events:
-                    act(fd, _actions(event))
+                    act(fd, _ACTIONS.get(event, _BOTH))
                 else:  # an idle connection was closed at the other end
                     with contextlib.suppress(OSError):
                         self._poll.unregister(fd)
@@ -179,8 +187,10 @@ _EVENTS = (
     if hasattr(select, "epoll")
     else {}
 )
-
-
-def _actions(event: int) -> int:
-    found = pycurl.CSELECT_IN if event & ~select.EPOLLOUT else 0
-    return found | (pycurl.CSELECT_OUT if event & select.EPOLLOUT else 0)
+_ACTIONS = (
+    {select.EPOLLIN: pycurl.CSELECT_IN, select.EPOLLOUT: pycurl.CSELECT_OUT}
+    if hasattr(select, "epoll")
+    else {}
+)
+_BOTH = pycurl.CSELECT_IN | pycurl.CSELECT_OUT
+"""After an error or the other end's leaving the library looks for itself."""

@@ -121,7 +121,8 @@ class Purse:
         """
         held = self._held.pop(request.id, 0.0)
         if isinstance(outcome, Generation):
-            outcome = self.priced(model, outcome)
+            if model in self.prices:
+                outcome = self.priced(model, outcome)
             self.spend(model, self._cost(model, outcome, held))
         elif isinstance(outcome, Failure) and outcome.attempts and outcome.kind in MAY_COST:
             self.spend(model, held)
