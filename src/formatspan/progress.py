@@ -21,6 +21,8 @@ from formatspan.report.numbers import count, dollars, duration
 from formatspan.report.terminal import plain
 from formatspan.runner import Progress
 
+REFRESHES = 4
+"""Times a second that bars are drawn; in the milliseconds that it takes nothing is asked."""
 LINE_EVERY_S = 5.0
 """Seconds between lines where there is no terminal."""
 WAIT_LINE_EVERY_S = 30.0
@@ -78,6 +80,7 @@ class Shown:
             MofNCompleteColumn(),
             TextColumn("{task.fields[words]}", markup=False),
             console=console,
+            refresh_per_second=REFRESHES,
             disable=not console.is_terminal,
         )
         self._ids: dict[str, TaskID] = {}

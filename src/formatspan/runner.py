@@ -217,7 +217,8 @@ class Runner:
 
     async def _paid(self, name: str, backend: Backend, job: Job) -> Generation | Failure | None:
         """Ask within the budget; None if it was not asked."""
-        if not await self.purse.reserve(name, job.request):
+        purse, request = self.purse, job.request
+        if not (purse.reserve_now(name, request) or await purse.reserve(name, request)):
             progress = self.progress[name]
             progress.stopped = progress.stopped or self.purse.closed
             return None
@@ -226,7 +227,7 @@ class Runner:
             if not self._halted(name):
                 outcome = await _ask(backend, job)
         finally:
-            outcome = self.purse.settle(name, job.request, outcome)
+            outcome = purse.settle(name, request, outcome)
         return outcome
 
     async def _write(self, results: _Unwritten) -> None:

@@ -15,8 +15,9 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 from weakref import WeakSet, WeakValueDictionary
+
+from msgspec import Struct
 
 from formatspan.backends.chat_strays import Strays
 
@@ -44,7 +45,7 @@ SMOOTHING = 1 / 32
 """Weight of the latest reply in the usual latency."""
 
 
-class Ticket(NamedTuple):
+class Ticket(Struct, frozen=True, gc=False):
     """What a request was let through with."""
 
     number: int
@@ -92,6 +93,12 @@ class Gate:
         self._before = self._rate = 0.0
         self._skip = self._done = self._rounds_held = 0
         self._began = clock()
+
+    def enter_now(self) -> Ticket | None:
+        """A ticket if nothing has to be waited for."""
+        if self.closed or (self.until > 0 and self.until > self._clock()) or self._free() <= 0:
+            return None
+        return self._let_through()
 
     async def enter(self, sat_out: float = -1.0) -> Ticket | None:
         """Wait for leave to send; None if there will be none.

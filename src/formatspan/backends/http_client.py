@@ -18,7 +18,6 @@ import asyncio
 import contextlib
 import ipaddress
 import os
-import re
 import ssl
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -306,10 +305,12 @@ class _Transfer:
         Raises:
             Broken: It is not whole, or not readable.
         """
-        if b"\r\n" not in self.head and b"\n" not in self.head:
+        lines = tuple(self.head)
+        if b"\r\n" not in lines and b"\n" not in lines:
             raise Broken("the connection ended within the headers")
-        headers, body = Headers(tuple(self.head)), b"".join(self.pieces)
-        if _TELLS_OF_BODY.search(b"".join(self.head)):
+        headers, body = Headers(lines), b"".join(self.pieces)
+        told = b"".join(lines).lower()
+        if told.find(b"content-encoding") >= 0 or told.find(b"charset") >= 0:
             if encoding := headers.get("content-encoding", "").lower().replace("identity", ""):
                 body = _decompressed(body, encoding, self.most)
             body = in_utf8(body, headers.get("content-type", ""))
@@ -335,8 +336,6 @@ def _decompressed(body: bytes, encoding: str, most: int) -> bytes:
     return plain
 
 
-_TELLS_OF_BODY = re.compile(rb"content-encoding|charset", re.IGNORECASE)
-"""What stands in headers that say how a body is to be read."""
 _IN_A_PATH = "/?&=%:@!$'()*+,;~"
 """Characters of a path and a query that stay as they are, escapes among them."""
 _HANDSHAKE_S = 3.0

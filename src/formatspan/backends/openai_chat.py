@@ -200,7 +200,7 @@ class OpenAIChat:
             return _failure(request.id, Fault(FailureKind.INTERNAL, text, fatal=True), 0)
         ask = _Ask(request, chat_body(self._spec, request), self._clock())
         while True:
-            ticket = await self._gate.enter(ask.sat_out)
+            ticket = self._gate.enter_now() or await self._gate.enter(ask.sat_out)
             if ticket is None:
                 return _failure(request.id, ask.last or _STOPPED, ask.attempts)
             outcome: Generation | Fault = _CANCELLED
@@ -387,7 +387,7 @@ class OpenAIChat:
         escape in the body that is all but what may be put together of parts.
         """
         clean = self._redactor.text
-        for name in _FROM_OUTSIDE if b"\\" in body else _PUT_TOGETHER:
+        for name in _FROM_OUTSIDE if body.find(b"\\") >= 0 else _PUT_TOGETHER:
             value = getattr(made, name) or ""
             if len(value) >= MIN_LENGTH and value.encode() not in body and clean(value) != value:
                 break

@@ -90,11 +90,13 @@ class Redactor:
 
     def _suspects(self, body: bytes) -> bool:
         """Whether a closer look is due: cheap, since every reply goes through it."""
-        if b"\\u00" in body or b"%" in body or b"&#" in body:
+        # By `bytes.find`: ``in`` takes its left side for a number first, and makes an error of it.
+        find = body.find
+        if find(b"\\u00") >= 0 or find(b"%") >= 0 or find(b"&#") >= 0:
             return True
-        squeezed = _squeezed(body)
+        find = _squeezed(body).find
         for needle in self._hints.reveal():  # noqa: SIM110 - any() costs three times as much
-            if needle in squeezed:
+            if find(needle) >= 0:
                 return True
         return False
 
@@ -113,7 +115,7 @@ class Redactor:
 
 def _squeezed(body: bytes) -> bytes:
     """Letters and digits only; those of escaped line ends are none."""
-    if b"\\" in body:
+    if body.find(b"\\") >= 0:
         for escape in (b"\\n", b"\\r", b"\\t"):
             body = body.replace(escape, b"")
     return body.translate(None, _BETWEEN)

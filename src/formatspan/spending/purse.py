@@ -81,15 +81,21 @@ class Purse:
         """Whether so much may be spent on top of what is spent and under way."""
         return self.limit is None or self.spent + self.reserved + dollars <= self.limit
 
+    def reserve_now(self, model: str, request: Request) -> bool:
+        """Hold the most that ``request`` can cost, if it fits at once."""
+        most = self.most(model, request)
+        if self.closed or not self.fits(most):
+            return False
+        self._held[request.id] = most
+        return True
+
     async def reserve(self, model: str, request: Request) -> bool:
         """Hold the most that ``request`` can cost; False if it must not be sent.
 
         Whoever reserves settles, whatever comes of the request.
         """
         while not self.closed:
-            most = self.most(model, request)
-            if self.fits(most):
-                self._held[request.id] = most
+            if self.reserve_now(model, request):
                 return True
             if not self._held:
                 self.close()
