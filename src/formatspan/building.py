@@ -51,17 +51,18 @@ class _Build:
             messages = (*pattern.messages, *prompt.messages)
             alike = replace(pattern, id=point.request_id, messages=messages, seed=point.seed)
             return Job(alike, None)
-        request, told = self._made(pending)
+        job = self._made(pending)
+        request = job.request
         if request.id != point.request_id:
             raise RunError(
                 f"request of task {point.task!r}, example {point.example_id!r}: its content is "
                 "not what was planned; the store was made by another version, or the model's "
                 "'constrain' was stated since: use --fresh"
             )
-        if told is None and request.constraint is None:
+        if job.lesson is None and request.constraint is None:
             system = request.messages[: -len(prompt.messages)]
             self.patterns[point.task, point.wrapper, point.mode] = replace(request, messages=system)
-        return Job(request, told)
+        return job
 
     def _made(self, pending: Pending) -> Job:
         """A request from scratch, with an id that is a hash of its content."""

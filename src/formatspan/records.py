@@ -69,7 +69,7 @@ class Example(Struct, frozen=True, gc=False):
     """Further columns, kept for slicing."""
 
 
-class Prompt(Struct, frozen=True, gc=False):
+class Prompt(Struct, frozen=True, array_like=True, gc=False):
     """One example rendered through one wrapper, padded."""
 
     task: str
@@ -119,7 +119,7 @@ class Request(Struct, frozen=True, gc=False):
     """Id of the request whose reply this one repairs."""
 
 
-class Point(Struct, frozen=True, gc=False):
+class Point(Struct, frozen=True, array_like=True, gc=False):
     """One place of the grid: what was to be asked of whom, and the request that asks it."""
 
     model: str

@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple, ParamSpec, TypeVar, cast
 
+from msgspec import Struct
+
 from formatspan.backends.base import Backend, Coached, Haltable, Lesson, Waiting
 from formatspan.backends.redaction import Redactor, Secret
 from formatspan.moments import utc_now
@@ -46,7 +48,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Job(NamedTuple):
+class Job(Struct, frozen=True, gc=False):
     """A request with what a coached backend is told of it."""
 
     request: Request
@@ -237,8 +239,10 @@ class Runner:
             if busy and len(results) < UNWRITTEN // 2:
                 await asyncio.sleep(LINGER_S)
             batch = results.take()
-            busy = sum(map(len, batch.values())) >= BUSY
+            count = sum(map(len, batch.values()))
             await self._commit(batch)
+            results.written(count)
+            busy = count >= BUSY
 
     async def _commit(self, batch: Mapping[str, Sequence[Generation | Failure]]) -> None:
         replies = {m: [o for o in came if isinstance(o, Generation)] for m, came in batch.items()}
@@ -292,7 +296,6 @@ class _Unwritten:
         self._came: dict[str, list[Generation | Failure]] = defaultdict(list)
         self._count, self._over = 0, False
         self._some, self._room = asyncio.Event(), asyncio.Event()
-        self._room.set()
 
     def __len__(self) -> int:
         return self._count
@@ -302,23 +305,27 @@ class _Unwritten:
         while self._count >= UNWRITTEN:
             self._room.clear()
             await self._room.wait()
+        if not self._came:
+            self._some.set()
         self._came[model].append(outcome)
         self._count += 1
-        if self._count == 1:
-            self._some.set()
 
     async def some(self) -> bool:
-        """Wait until there is one; False if there will be none."""
-        if not self._count and not self._over:
+        """Wait until there is one to be committed; False if there will be none."""
+        if not self._came and not self._over:
             self._some.clear()
             await self._some.wait()
-        return self._count > 0
+        return bool(self._came)
 
     def take(self) -> dict[str, list[Generation | Failure]]:
-        """All of them."""
-        came, self._came, self._count = self._came, defaultdict(list), 0
-        self._room.set()
+        """All that came since; it counts until it is `written`."""
+        came, self._came = self._came, defaultdict(list)
         return came
+
+    def written(self, count: int) -> None:
+        """So many were committed."""
+        self._count -= count
+        self._room.set()
 
     def close(self) -> None:
         """No more will come."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from formatspan.connection import connect
 from formatspan.contracts import Answers
@@ -27,7 +27,6 @@ from formatspan.records import (
     Failure,
     Generation,
     Message,
-    Mode,
     Point,
     Prompt,
     as_jsonable,
@@ -54,7 +53,7 @@ Row = list[Any]
 """The values of a row."""
 
 
-class Pending(NamedTuple):
+class Pending(Struct, frozen=True, array_like=True, gc=False):
     """A point that has no reply yet, with its prompt."""
 
     id: int
@@ -249,13 +248,14 @@ class Store:
 
         Of points that share a request only the first is given: a request is asked once.
         """
-        # A page is one row of JSON: every row that is stepped to costs a turn at the lock of the
-        # interpreter, which the loop of requests holds most of the time. The plus keeps SQLite
-        # from walking the model's index and sorting all of it for a page.
+        # A page is one row of JSON, from which records are read: every row that is stepped to
+        # costs a turn at the lock of the interpreter, which the loop of requests holds most of
+        # the time. The plus keeps SQLite from walking the model's index and sorting all of it.
         (page,) = self.connection.execute(
             """
-            SELECT json_group_array(json_array(id, model, task, example_id, wrapper, mode, seed,
-                request_id, json(messages), chars, pad_chars, tokens))
+            SELECT json_group_array(json_array(id,
+                json_array(model, task, example_id, wrapper, mode, seed, request_id),
+                json_array(task, example_id, wrapper, json(messages), chars, pad_chars, tokens)))
             FROM (
                 SELECT p.id, p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed,
                        p.request_id, q.messages, q.chars, q.pad_chars, q.tokens
@@ -269,7 +269,7 @@ class Store:
             """,
             (after, model, limit),
         ).fetchone()
-        return [_pending(row) for row in _points_of(page)]
+        return _pending_of(page)
 
     def commit(self, generations: Sequence[Generation], failures: Sequence[Failure]) -> None:
         """Write replies and failures durably; they count as done when this returns.
@@ -417,16 +417,15 @@ def _text(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
-_Point = tuple[int, str, str, str, str, Mode, int, str, tuple[Message, ...], int, int, int | None]
-_read_points = msgspec.json.Decoder(list[_Point]).decode
+_read_pending = msgspec.json.Decoder(list[Pending]).decode
 _read_messages = msgspec.json.Decoder(tuple[Message, ...]).decode
 
 
-def _points_of(page: str) -> list[_Point]:
+def _pending_of(page: str) -> list[Pending]:
     try:
-        return _read_points(page)
+        return _read_pending(page)
     except msgspec.DecodeError:  # half a surrogate pair
-        return msgspec.convert(json.loads(page), list[_Point])
+        return msgspec.convert(json.loads(page), list[Pending])
 
 
 def messages_of(text: str) -> tuple[Message, ...]:
@@ -442,12 +441,6 @@ def _messages_text(messages: tuple[Message, ...]) -> str:
         return msgspec.json.encode(messages).decode()
     except UnicodeEncodeError:  # half a surrogate pair, which only escapes can spell
         return _json(messages)
-
-
-def _pending(row: _Point) -> Pending:
-    point_id, model, task, example, wrapper, mode, seed, request_id, messages = row[:9]
-    point = Point(model, task, example, wrapper, mode, seed, request_id)
-    return Pending(point_id, point, Prompt(task, example, wrapper, messages, *row[9:]))
 
 
 _JSON_AT = tuple(_COLUMNS.index(name) for name in _AS_JSON)

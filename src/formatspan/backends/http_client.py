@@ -20,12 +20,14 @@ import ipaddress
 import os
 import ssl
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 import certifi
 import pycurl
+from msgspec import Struct
 
 from formatspan.backends.http_charset import in_utf8
 from formatspan.backends.http_sockets import Transfers, transfers
@@ -42,7 +44,7 @@ from formatspan.backends.http_trouble import (
 from formatspan.backends.redaction import Secret
 
 
-class Response(NamedTuple):
+class Response(Struct, frozen=True, gc=False):
     """A whole response."""
 
     status: int
@@ -115,7 +117,7 @@ class HttpClient:
         self._headers, self._bounds = headers, bounds or Bounds()
         self._multi: Transfers | None = transfers()
         self._multi.setopt(pycurl.M_MAXCONNECTS, _MOST_KEPT)
-        self._idle: dict[tuple[str, str], list[_Transfer]] = {}
+        self._idle: dict[tuple[str, str], list[_Transfer]] = defaultdict(list)
         self._place = parts.hostname or "", parts.port or 443
         self._doubted = parts.scheme == "https" and (self._here or not _has_proxy())
         """Whether the server has yet to show that it speaks TLS."""
@@ -135,7 +137,7 @@ class HttpClient:
             Broken: There was no whole response; its subclasses say why. Never a response that
                 ended early.
         """
-        idle = self._idle.setdefault((method, path), [])
+        idle = self._idle[method, path]
         transfer = idle.pop() if idle else self._transfer(method, path)
         if method == "POST":
             transfer.curl.setopt(pycurl.POSTFIELDS, body)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from formatspan._version import __version__
 from formatspan.backends.base import Capabilities, ModelSpec, Tokenizer
@@ -292,12 +292,12 @@ class OpenAIChat:
             return await self._scored(ask, started)
         ask.sent = self._adapter.applied(ask.body)
         try:
-            status, headers, body = await self._opened().send("POST", self._path, encoded(ask.sent))
+            found = await self._opened().send("POST", self._path, encoded(ask.sent))
         except Broken as error:
             return self._broken(error)
         latency_s = time.perf_counter() - started
-        body = self._redactor.body(body)
-        parsed = parse_reply(status, headers, body, url=self._url)
+        body = self._redactor.body(found.body)
+        parsed = parse_reply(found.status, found.headers, body, url=self._url)
         if isinstance(parsed, Fault):
             return self._redacted(parsed)
         if parsed.hollow and ask.hollow < MOST_HOLLOW:
@@ -314,12 +314,12 @@ class OpenAIChat:
             ask.sent = self._adapter.applied(asked)
             where = self._path if path == CHAT else root + path
             try:
-                answer = await self._opened().send("POST", where, encoded(ask.sent))
+                found = await self._opened().send("POST", where, encoded(ask.sent))
             except Broken as error:
                 return self._broken(error)
-            body = self._redactor.body(answer[2])
+            body = self._redactor.body(found.body)
             asked_at = self._url.removesuffix(self._path) + where
-            parsed = parse_body(answer[0], answer[1], body, url=asked_at)
+            parsed = parse_body(found.status, found.headers, body, url=asked_at)
             return parsed if isinstance(parsed, Fault) else Told(parsed, body)
 
         assert self._dialect is not None
@@ -401,20 +401,19 @@ class OpenAIChat:
         return structs.replace(made, **changed, body=WITHHELD.encode())
 
 
-@dataclass(slots=True)
-class _Ask:
+class _Ask(Struct):
     """One request on its way."""
 
     request: Request
     body: dict[str, Any]
     """As the study has it."""
     began: float
-    sent: dict[str, Any] = field(default_factory=dict)
+    sent: dict[str, Any] = {}
     """As it was sent last."""
     attempts: int = 0
     hollow: int = 0
     """Replies without text so far."""
-    faults: dict[FailureKind, int] = field(default_factory=dict)
+    faults: dict[FailureKind, int] = {}
     """How many faults that could heal, by kind."""
     sat_out: float = -1.0
     """End of the pause that it has waited for itself."""
