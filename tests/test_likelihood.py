@@ -67,7 +67,7 @@ async def test_vllm_scores_the_reply_at_the_end_of_an_unfinished_message() -> No
     assert (scores.usage.prompt_tokens, scores.usage.completion_tokens) == (3, 6)
     [(path, body)] = server.asked
     assert path == CHAT
-    assert body["messages"][-1] == {"role": "assistant", "content": REPLY}
+    assert body["messages"][-1] == Message("assistant", REPLY)
     assert (body["continue_final_message"], body["add_generation_prompt"]) == (True, False)
     assert (body["max_tokens"], body["prompt_logprobs"]) == (1, 1)
     assert body["chat_template_kwargs"] == {"thinking": False}

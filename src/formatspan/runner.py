@@ -208,26 +208,36 @@ class Runner:
 
     async def _work(self, name: str, lane: Lane, feed: _Feed, results: _Unwritten) -> None:
         while not self._halted(name):
-            pending = feed.next() or await feed.take()
-            if pending is None or self._halted(name):
-                return
+            if (pending := feed.next()) is None:
+                pending = await feed.take()
+                if pending is None or self._halted(name):
+                    return
             outcome = await self._paid(name, lane.backend, lane.build(pending))
             if outcome is None:
                 return
             self._heed(self.progress[name], outcome)
-            await results.put(name, outcome)
+            results.add(name, outcome)
+            if len(results) >= UNWRITTEN:
+                await results.room()
 
     async def _paid(self, name: str, backend: Backend, job: Job) -> Generation | Failure | None:
         """Ask within the budget; None if it was not asked."""
         purse, request = self.purse, job.request
-        if not (purse.reserve_now(name, request) or await purse.reserve(name, request)):
-            progress = self.progress[name]
-            progress.stopped = progress.stopped or self.purse.closed
-            return None
+        if not purse.reserve_now(name, request):
+            if not await purse.reserve(name, request):
+                progress = self.progress[name]
+                progress.stopped = progress.stopped or purse.closed
+                return None
+            if self._halted(name):
+                purse.settle(name, request, None)
+                return None
         outcome: Generation | Failure | None = None
         try:
-            if not self._halted(name):
-                outcome = await _ask(backend, job)
+            if job.lesson is not None:
+                cast(Coached, backend).coach(request, job.lesson)
+            outcome = await backend.generate(request)
+        except Exception as error:  # a backend's bug must not cost the run
+            outcome = Failure(request.id, FailureKind.INTERNAL, _said(error), at=utc_now())
         finally:
             outcome = purse.settle(name, request, outcome)
         return outcome
@@ -300,15 +310,18 @@ class _Unwritten:
     def __len__(self) -> int:
         return self._count
 
-    async def put(self, model: str, outcome: Generation | Failure) -> None:
-        """Add one; where `UNWRITTEN` wait already, after the next commit."""
-        while self._count >= UNWRITTEN:
-            self._room.clear()
-            await self._room.wait()
+    def add(self, model: str, outcome: Generation | Failure) -> None:
+        """Add one."""
         if not self._came:
             self._some.set()
         self._came[model].append(outcome)
         self._count += 1
+
+    async def room(self) -> None:
+        """Wait until fewer than `UNWRITTEN` are left."""
+        while self._count >= UNWRITTEN:
+            self._room.clear()
+            await self._room.wait()
 
     async def some(self) -> bool:
         """Wait until there is one to be committed; False if there will be none."""
@@ -368,16 +381,6 @@ class _Feed:
             self._rows.extend(page)
         finally:
             self._loading = None
-
-
-async def _ask(backend: Backend, job: Job) -> Generation | Failure:
-    try:
-        if job.lesson is not None:
-            cast(Coached, backend).coach(job.request, job.lesson)
-        return await backend.generate(job.request)
-    except Exception as error:  # a backend's bug must not cost the run
-        at = utc_now()
-        return Failure(job.request.id, FailureKind.INTERNAL, _said(error), at=at)
 
 
 def _said(error: Exception) -> str:

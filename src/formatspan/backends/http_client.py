@@ -21,8 +21,8 @@ import os
 import ssl
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import certifi
@@ -125,7 +125,7 @@ class HttpClient:
         """When the first byte of each is late, the earliest first."""
         self._clock: asyncio.TimerHandle | None = None
 
-    async def send(self, method: str, path: str, body: bytes = b"") -> Response:
+    def send(self, method: str, path: str, body: bytes = b"") -> Coroutine[Any, Any, Response]:
         """One request and its whole response; the connection ends where the task is cancelled.
 
         Args:
@@ -141,9 +141,7 @@ class HttpClient:
         transfer = idle.pop() if idle else self._transfer(method, path)
         if method == "POST":
             transfer.curl.setopt(pycurl.POSTFIELDS, body)
-        found = await self._performed(transfer)
-        idle.append(transfer)  # one that failed is not used again
-        return found
+        return self._performed(transfer, idle)
 
     async def upload(
         self, path: str, file: tuple[str, bytes], fields: Mapping[str, str]
@@ -198,7 +196,10 @@ class HttpClient:
             curl.setopt(pycurl.PROXY, proxy)
         return _Transfer(curl, bounds.body_bytes)
 
-    async def _performed(self, transfer: _Transfer) -> Response:
+    async def _performed(
+        self, transfer: _Transfer, idle: list[_Transfer] | None = None
+    ) -> Response:
+        """The response to one request; a transfer that did not fail goes back to ``idle``."""
         multi = self._multi
         if multi is None:
             raise Broken("the client was closed")
@@ -226,7 +227,10 @@ class HttpClient:
             if doubt is not None:
                 doubt.cancel()
         self._doubted = False
-        return transfer.response()
+        response = transfer.response()
+        if idle is not None:
+            idle.append(transfer)
+        return response
 
     def _give_up_late(self) -> None:
         """End the requests whose first byte is late, and look again when the next one may be."""
