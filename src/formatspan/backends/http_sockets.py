@@ -70,13 +70,6 @@ class SocketSet:
         came = self._came[curl] = loop.create_future()
         return came
 
-    def _bound(self) -> asyncio.AbstractEventLoop:
-        """The loop of the first transfer."""
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-            self._loop.add_reader(self._poll.fileno(), self._ready)
-        return self._loop
-
     def remove_handle(self, curl: pycurl.Curl) -> None:
         """End a transfer at once.
 
@@ -100,6 +93,13 @@ class SocketSet:
             self._timer.cancel()
         self._multi.close()
         self._poll.close()
+
+    def _bound(self) -> asyncio.AbstractEventLoop:
+        """The loop of the first transfer."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._poll.fileno(), self._ready)
+        return self._loop
 
     # --- what the library asks for ------------------------------------------------------------
 
@@ -135,12 +135,11 @@ class SocketSet:
     def _expired(self) -> None:
         self._timer, self._timer_at = None, math.inf
         loop = self._bound()
-        if self._deadline > loop.time():
-            if self._deadline < math.inf:
-                self._timer_at = self._deadline
-                self._timer = loop.call_at(self._deadline, self._expired)
-            return
-        self._act([(pycurl.SOCKET_TIMEOUT, 0)])
+        if self._deadline <= loop.time():
+            self._act([(pycurl.SOCKET_TIMEOUT, 0)])
+        elif self._deadline < math.inf:
+            self._timer_at = self._deadline
+            self._timer = loop.call_at(self._deadline, self._expired)
 
     def _ready(self) -> None:
         self._act(self._poll.poll(0))
