@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import gzip
 import inspect
+import os
 import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pycurl
 import pytest
@@ -392,6 +394,64 @@ async def test_an_idle_connection_that_ends_wakes_nobody_twice(
             await asyncio.sleep(0)
         assert len(woken) < 10
         assert (await client.send("POST", "/")).body == b"hi"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="Linux tells descriptors there")
+async def test_a_socket_that_a_forked_process_holds_wakes_nobody_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    woken: list[int] = []
+    monkeypatch.setattr(http_client, "transfers", SocketSet)
+    ready = SocketSet._ready
+
+    def counted(self: SocketSet) -> None:
+        woken.append(1)
+        ready(self)
+
+    monkeypatch.setattr(SocketSet, "_ready", counted)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(OK.replace(b"\r\n", b"\r\nconnection: close\r\n", 1)[:-2])
+        await writer.drain()
+        copies.append(os.dup(connection()))  # as a forked process would have one
+        writer.write(OK[-2:])
+
+    def connection() -> int:
+        """The client's end of the only connection to the server."""
+        for fd in sorted(map(int, os.listdir("/proc/self/fd"))):
+            with contextlib.suppress(OSError):
+                end = socket.socket(fileno=os.dup(fd))
+                with end:
+                    if end.family == socket.AF_INET and end.getpeername()[1] == port:
+                        return fd
+        raise AssertionError("no connection")
+
+    copies: list[int] = []
+    async with served(talk) as url:
+        port = urlsplit(url).port
+        client = HttpClient(url, Secret({}))
+        for _ in range(3):
+            assert (await client.send("POST", "/")).body == b"hi"
+            await asyncio.sleep(0.02)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(woken) < 60
+        await client.aclose()
+        for copy in copies:
+            os.close(copy)
+
+
+async def test_trailers_are_no_headers() -> None:
+    trailed = (
+        b"HTTP/1.1 103 Early\r\ncontent-encoding: br\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\nA: 1\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"2\r\nhi\r\n0\r\nContent-Encoding: gzip\r\nA: 2\r\n\r\n"
+    )
+    async with client_of(saying(trailed)) as client:
+        found = await client.send("POST", "/")
+    assert (found.body, found.headers["a"]) == (b"hi", "1")
+    assert "content-encoding" not in found.headers
 
 
 async def test_a_transfer_cannot_be_ended_twice() -> None:

@@ -73,13 +73,15 @@ class Headers(Mapping[str, str]):
 
     def _read(self) -> dict[str, str]:
         if self._found is None:
-            self._found = {}
+            self._found, over = {}, False
             for line in self._lines:
                 name, colon, value = line.decode("latin-1").partition(":")
-                if colon:
+                if name.startswith("HTTP/"):
+                    self._found, over = {}, False  # what came before was informational
+                elif colon and not over:
                     self._found[name.strip().lower()] = value.strip()
-                elif name.startswith("HTTP/"):
-                    self._found.clear()  # what came before was informational
+                else:
+                    over = over or not name.strip()  # what comes now are trailers
         return self._found
 
 

@@ -10,7 +10,6 @@ connections stay.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import select
 from typing import Protocol
@@ -153,9 +152,8 @@ class SocketSet:
                     act(fd, 0)
                 elif fd in events:
                     act(fd, _ACTIONS.get(event, _BOTH))
-                else:  # an idle connection was closed at the other end
-                    with contextlib.suppress(OSError):
-                        self._poll.unregister(fd)
+                else:
+                    self._forget(fd)
         except pycurl.error as error:  # of the set as a whole, which ends no transfer by itself
             for curl in list(self._came):
                 self._end(curl, error)
@@ -165,6 +163,21 @@ class SocketSet:
             self._end(curl, None)
         for curl, code, said in failed:
             self._end(curl, pycurl.error(code, said))
+
+    def _forget(self, fd: int) -> None:
+        """Leave out a socket that nobody waits for: its other end has closed it."""
+        try:
+            self._poll.unregister(fd)
+        except OSError:
+            # It was closed here too, and a process that was forked meanwhile holds it open: it
+            # has no number any more by which it could be left out, and would wake us without end.
+            loop, old = self._bound(), self._poll
+            loop.remove_reader(old.fileno())
+            old.close()
+            self._poll = select.epoll()
+            for wanted, events in self._events.items():
+                self._poll.register(wanted, events)
+            loop.add_reader(self._poll.fileno(), self._ready)
 
     def _end(self, curl: pycurl.Curl, error: pycurl.error | None) -> None:
         came = self._came.pop(curl)
