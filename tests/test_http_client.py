@@ -367,18 +367,24 @@ async def test_each_first_byte_has_its_own_time() -> None:
     assert ended == [0, 1, 2, 3]
 
 
-async def test_an_idle_connection_that_ends_wakes_nobody_twice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    woken, ended = [], asyncio.Event()
-    monkeypatch.setattr(http_client, "transfers", SocketSet)
+def wakings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Gets an item whenever a set of sockets is woken."""
+    woken: list[int] = []
     ready = SocketSet._ready
 
     def counted(self: SocketSet) -> None:
         woken.append(1)
         ready(self)
 
+    monkeypatch.setattr(http_client, "transfers", SocketSet)
     monkeypatch.setattr(SocketSet, "_ready", counted)
+    return woken
+
+
+async def test_an_idle_connection_that_ends_wakes_nobody_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    woken, ended = wakings(monkeypatch), asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -400,15 +406,7 @@ async def test_an_idle_connection_that_ends_wakes_nobody_twice(
 async def test_a_socket_that_a_forked_process_holds_wakes_nobody_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    woken: list[int] = []
-    monkeypatch.setattr(http_client, "transfers", SocketSet)
-    ready = SocketSet._ready
-
-    def counted(self: SocketSet) -> None:
-        woken.append(1)
-        ready(self)
-
-    monkeypatch.setattr(SocketSet, "_ready", counted)
+    woken = wakings(monkeypatch)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
