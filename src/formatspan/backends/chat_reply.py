@@ -310,11 +310,11 @@ def _malformed(name: str, value: object) -> Fault:
 def _reply(told: _Completion) -> Parsed:
     message, raw = told.choices[0].message, told.choices[0].finish_reason
     finish = _FINISH_OF.get(raw.lower()) if raw else None
-    # A structured refusal comes in a field of its own, beside an empty content.
     text, reasoning = message.content, message.reasoning_content or message.reasoning or None
     if finish == "content_filter" and not text:
         return Fault(FailureKind.CONTENT_FILTER, clip(f"finish reason {raw}, no text"))
     missing = text is None or bool(message.tool_calls or message.function_call)
+    # A structured refusal comes in a field of its own, beside an empty content.
     text = text or message.refusal or ""
     return Reply(
         text=text,

@@ -127,7 +127,7 @@ class HttpClient:
         self._clock: asyncio.TimerHandle | None = None
 
     def send(self, method: str, path: str, body: bytes = b"") -> Coroutine[Any, Any, Response]:
-        """One request and its whole response; the connection ends where the task is cancelled.
+        """One request and, awaited, its whole response; cancelled, its connection ends.
 
         Args:
             method: Such as ``POST``.
