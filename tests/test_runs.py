@@ -352,6 +352,42 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(small_study: StudyOf, tmp_pa
     assert run(study, out=tmp_path / "r").complete
 
 
+INSIDE_A_LOOP = """
+import asyncio, sys
+import formatspan as fs
+
+async def main():
+    study = fs.Study.from_file(sys.argv[1])
+    first = fs.run(study, out=sys.argv[2])
+    print(first.interrupted, first.done, first.failed, flush=True)
+    second = fs.run(study, out=sys.argv[2])
+    print(second.complete, second.done, second.asked)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_inside_a_running_loop_stops_as_cleanly(
+    small_study: StudyOf, tmp_path: Path
+) -> None:
+    """As in a notebook, whose loop runs while a cell does."""
+    study = small_study(models=["scripted:latency_s=0.01"], examples=12, seeds=40, temperature=1.0)
+    (tmp_path / "s.yaml").write_text(study.to_yaml(), encoding="utf-8")
+    command = [sys.executable, "-c", INSIDE_A_LOOP, str(tmp_path / "s.yaml"), str(tmp_path / "r")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not _committed(tmp_path / "r" / "run.sqlite"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    told, said = process.communicate()
+    assert (process.returncode, said) == (0, "")
+    stopped, went_on = (line.split() for line in told.splitlines())
+    done = int(stopped[1])
+    assert stopped == ["True", str(done), "0"]
+    assert 0 < done < 2400
+    assert went_on == ["True", "2400", str(2400 - done)], "nothing is lost or asked again"
+
+
 def test_a_folder_runs_again_from_anywhere(
     small_study: StudyOf, rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

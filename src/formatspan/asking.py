@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
 from formatspan.backends.base import Backend
 from formatspan.grid import OpenModel
-from formatspan.loops import run_to_end
+from formatspan.loops import on_interrupt, run_to_end
 from formatspan.runner import Progress
 
 
@@ -98,10 +96,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 @contextmanager
 def _interruptible(loop: Interruptible, listener: Listener) -> Iterator[None]:
     """Ctrl-C asks no more and waits a little; a second one gives up what is under way."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    running = asyncio.get_running_loop()
     asking = asyncio.current_task()
 
     def interrupt() -> None:
@@ -111,12 +105,5 @@ def _interruptible(loop: Interruptible, listener: Listener) -> Iterator[None]:
         listener.say("stopping: waiting for replies under way, Ctrl-C again to give them up")
         loop.interrupt()
 
-    try:
-        running.add_signal_handler(signal.SIGINT, interrupt)
-    except NotImplementedError:  # Windows: KeyboardInterrupt ends the session at once
+    with on_interrupt(interrupt):
         yield
-        return
-    try:
-        yield
-    finally:
-        running.remove_signal_handler(signal.SIGINT)

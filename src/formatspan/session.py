@@ -49,6 +49,9 @@ def run(
 ) -> Run:
     """Run a study, or go on with it: ask what the run's folder lacks.
 
+    Ctrl-C, also in a notebook, asks no more and takes the replies under way; the run that is
+    returned says so (``interrupted``), and the same call goes on.
+
     Args:
         study: What to ask.
         out: The run's folder; ``runs/<name>`` by default. A study without a name does not go on

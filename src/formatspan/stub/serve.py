@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from formatspan.errors import UserError
-from formatspan.loops import run_to_end
+from formatspan.loops import on_interrupt, run_to_end
 from formatspan.stub.behaviour import Stub
 from formatspan.stub.http import Connection
 from formatspan.stub.settings import Settings
@@ -65,14 +65,9 @@ def serve(settings: Settings, host: str, port: int, say: Callable[[str], None]) 
 
 async def _serve(settings: Settings, host: str, port: int, say: Callable[[str], None]) -> None:
     done = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(name, done.set)
-        except NotImplementedError:  # Windows: KeyboardInterrupt ends it
-            break
     async with serving(settings, host=host, port=port) as served:
-        say(f"serving at {served.url}; Ctrl-C ends it")
-        await done.wait()
+        with on_interrupt(done.set, signal.SIGTERM):
+            say(f"serving at {served.url}; Ctrl-C ends it")
+            await done.wait()
         counts = sorted(served.stub.counts.items())
         say(", ".join(f"{name} {count}" for name, count in counts) or "nothing was asked")
