@@ -67,7 +67,9 @@ def _rows(out: Path, sql: str) -> list[tuple[Any, ...]]:
         return store.connection.execute(sql).fetchall()
 
 
-TEXTS = "SELECT request_id, text, prompt_tokens FROM generations ORDER BY 1"
+TEXTS = (
+    "SELECT id, text, prompt_tokens FROM generations JOIN requests ON number = request ORDER BY 1"
+)
 
 
 def test_a_batch_brings_what_single_requests_bring(

@@ -178,7 +178,7 @@ def test_replies_that_failed_are_missing(runs: dict[str, Path], tmp_path: Path) 
     newer = shutil.copytree(runs["before"], tmp_path / "r")
     with Store.create(newer / "run.sqlite") as store, store.transaction():
         store.connection.execute(
-            "DELETE FROM generations WHERE request_id IN (SELECT request_id FROM points WHERE "
+            "DELETE FROM generations WHERE request IN (SELECT request FROM points WHERE "
             "wrapper = 'json' AND task = 'demo_boolean' ORDER BY id LIMIT 25)"
         )
     (gone,) = compare(runs["before"], newer).missing

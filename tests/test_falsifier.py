@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from polars.testing import assert_frame_equal
 
 import formatspan
 from formatspan.backends.scripted import CAPABILITIES
@@ -22,6 +23,7 @@ from formatspan.spending.ledger import spent_so_far
 from formatspan.store import Store
 from formatspan.study import Study
 from formatspan.table import study_of
+from old_stores import age
 
 COMPLIANCE: dict[str, Any] = {"accuracy": 0.8, "comply": {"json": 0.2}, "break": ["silence"]}
 """The right answer is known as often under all wrappers, but json often breaks the form."""
@@ -157,11 +159,11 @@ def test_arms_are_forecast_by_the_pace_of_the_run(
     with Store.create(tmp_path / "r" / "run.sqlite") as store, store.transaction():
         # Four at a time, a second each: 300 replies in 75 s, whose latencies sum up to 300 s.
         for row, (name,) in enumerate(
-            store.connection.execute("SELECT request_id FROM generations").fetchall()
+            store.connection.execute("SELECT request FROM generations").fetchall()
         ):
             at = (began + timedelta(seconds=row // 4)).isoformat()
             store.connection.execute(
-                "UPDATE generations SET started_at = ?, latency_s = 1 WHERE request_id = ?",
+                "UPDATE generations SET started_at = ?, latency_s = 1 WHERE request = ?",
                 (at, name),
             )
     seconds = {p.arm: p.seconds for p in outlook(tmp_path / "r", ARMS).prices}
@@ -199,8 +201,8 @@ def test_the_rest_of_an_arm_keeps_its_name(tmp_path: Path) -> None:
     assert outlook(tmp_path / "r", ["lenient"]).prices == ()
     with Store.create(tmp_path / "r" / "run.sqlite") as store, store.transaction():
         store.connection.execute(
-            "DELETE FROM generations WHERE request_id IN "
-            "(SELECT request_id FROM points WHERE mode = 'free' AND wrapper = 'json')"
+            "DELETE FROM generations WHERE request IN "
+            "(SELECT request FROM points WHERE mode = 'free' AND wrapper = 'json')"
         )
     heard = Counting()
     prices = outlook(tmp_path / "r", ["lenient"]).prices
@@ -318,14 +320,21 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         falsify(tmp_path / "r")
 
 
-def test_a_store_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path: Path) -> None:
-    formatspan.run(study(COMPLIANCE, examples=5), out=tmp_path / "r")
-    path = tmp_path / "r" / "run.sqlite"
-    with Store.create(path) as store:
-        store.connection.executescript("DROP TABLE further; PRAGMA user_version = 1;")
-    assert "likelihood" in falsify(tmp_path / "r").absent
-    found = falsify(tmp_path / "r", ask=True, arms=["likelihood"])
-    assert found.arms.filter(arm="likelihood")["tasks"].to_list() == [2]
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_store_of_an_older_schema_is_brought_up_to_date(tmp_path: Path, version: int) -> None:
+    asked = study(COMPLIANCE, examples=5, seeds=2)
+    formatspan.run(asked, out=tmp_path / "r")
+    if version > 1:
+        falsify(tmp_path / "r", ask=True, again=True, arms=["normalized", "likelihood"])
+    right = falsify(tmp_path / "r"), formatspan.analyze(tmp_path / "r").to_json()
+    age(tmp_path / "r" / "run.sqlite", version)
+    found = falsify(tmp_path / "r"), formatspan.analyze(tmp_path / "r").to_json()
+    assert_frame_equal(found[0].arms, right[0].arms)
+    assert_frame_equal(found[0].policies, right[0].policies)
+    assert found[1] == right[1]
+    assert formatspan.run(asked, out=tmp_path / "r").asked == 0
+    more = falsify(tmp_path / "r", ask=True, arms=["likelihood"])
+    assert more.arms.filter(arm="likelihood")["tasks"].to_list() == [2]
 
 
 class Heard:

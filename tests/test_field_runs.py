@@ -84,8 +84,8 @@ def c003(place: Place, case: dict[str, Any]) -> None:
         marks = ", ".join("?" * len(kept))
         with store.transaction():
             store.connection.execute(
-                "DELETE FROM generations WHERE request_id NOT IN "
-                f"(SELECT request_id FROM points WHERE example_id IN ({marks}))",
+                "DELETE FROM generations WHERE request NOT IN "
+                f"(SELECT request FROM points WHERE example_id IN ({marks}))",
                 kept,
             )
         pending = {int(p.point.example_id) for p in store.pending("script", 0, 99)}

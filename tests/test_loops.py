@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 
 import pytest
 
@@ -15,6 +15,14 @@ from formatspan.loops import on_interrupt, run_to_end
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 HANG_S = 60.0
 Run = Callable[[Coroutine[None, None, int]], int]
+
+
+@pytest.fixture(autouse=True)
+def as_python_has_it() -> Iterator[None]:
+    """Ctrl-C is not ignored, as in what a shell starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _press() -> None:

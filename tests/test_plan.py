@@ -165,10 +165,10 @@ def test_a_run_that_knows_its_pace_forecasts_by_it(small_study: StudyOf, tmp_pat
     with Store.create(out / "run.sqlite") as store, store.transaction():
         # Twenty replies one after the other, 3 s each, whatever the concurrency says.
         for row, (name,) in enumerate(
-            store.connection.execute("SELECT request_id FROM generations").fetchall()
+            store.connection.execute("SELECT request FROM generations").fetchall()
         ):
             store.connection.execute(
-                "UPDATE generations SET started_at = ?, latency_s = 3 WHERE request_id = ?",
+                "UPDATE generations SET started_at = ?, latency_s = 3 WHERE request = ?",
                 (_at(3.0 * row), name),
             )
     planned = _plan(small_study(models=[model], examples=10), out)

@@ -290,7 +290,8 @@ def _committed(store: Path) -> set[str]:
         return set()
     try:
         with Store.read(store) as opened:
-            return {r for (r,) in opened.connection.execute("SELECT request_id FROM generations")}
+            ids = "SELECT id FROM generations JOIN requests ON number = request"
+            return {id_ for (id_,) in opened.connection.execute(ids)}
     except (RunError, sqlite3.OperationalError):
         return set()
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formatspan.records import Generation
+from formatspan.schema import MIGRATIONS
 from formatspan.store import PACKED_FROM, Store
+from old_stores import age
 
 BODIES = st.one_of(
     st.binary(max_size=64),
@@ -42,16 +44,19 @@ def test_short_bodies_can_be_read_by_all(tmp_path: Path, size: int) -> None:
     assert (kind, kept) == (("text", body.decode()) if short else ("blob", zlib.compress(body)))
 
 
-def test_bodies_of_the_second_schema_were_all_compressed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_bodies_of_older_stores_are_read(tmp_path: Path, version: int) -> None:
     with Store.create(tmp_path / "run.sqlite") as store:
         store.commit([Generation("r", "", "stop", body=b"{}")], [])
-        store.connection.execute("UPDATE generations SET body = ?", (zlib.compress(b"{}"),))
-        store.connection.execute("PRAGMA user_version = 2")
-    with Store.create(tmp_path / "run.sqlite") as store:
+        if version < 3:  # all were compressed
+            store.connection.execute("UPDATE generations SET body = ?", (zlib.compress(b"{}"),))
+    age(tmp_path / "run.sqlite", version)
+    with Store.read(tmp_path / "run.sqlite") as store:
         found = store.generation("r")
         assert found is not None
         assert found.body == b"{}"
-        assert store.connection.execute("PRAGMA user_version").fetchone() == (3,)
+        version_now = store.connection.execute("PRAGMA user_version").fetchone()
+        assert version_now == (len(MIGRATIONS),)
 
 
 def test_replies_of_many_models_and_statements(tmp_path: Path) -> None:

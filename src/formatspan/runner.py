@@ -216,7 +216,7 @@ class Runner:
             if outcome is None:
                 return
             self._heed(self.progress[name], outcome)
-            results.add(name, outcome)
+            results.add(name, pending.number, outcome)
             if len(results) >= UNWRITTEN:
                 await results.room()
 
@@ -254,21 +254,23 @@ class Runner:
             results.written(count)
             busy = count >= BUSY
 
-    async def _commit(self, batch: Mapping[str, Sequence[Generation | Failure]]) -> None:
-        replies = {m: [o for o in came if isinstance(o, Generation)] for m, came in batch.items()}
+    async def _commit(self, batch: Mapping[str, Sequence[_Came]]) -> None:
+        # Rows are made here: two threads in turns at the interpreter cost more than they save.
+        rows = [
+            row_of(number, reply)
+            for came in batch.values()
+            for number, reply in came
+            if isinstance(reply, Generation)
+        ]
         # What was never sent says nothing of its request.
         failures = {
-            model: [o for o in came if isinstance(o, Failure) and o.attempts]
+            model: [(n, o) for n, o in came if isinstance(o, Failure) and o.attempts]
             for model, came in batch.items()
         }
-        # Rows are made here: two threads in turns at the interpreter cost more than they save.
-        await self._in_store(
-            self.store.write,
-            [row_of(reply) for of_one in replies.values() for reply in of_one],
-            [failure for of_one in failures.values() for failure in of_one],
-        )
-        for model in batch:
-            self._count(model, replies[model], failures[model])
+        await self._in_store(self.store.write, rows, [f for fs in failures.values() for f in fs])
+        for model, came in batch.items():
+            replies = sum(isinstance(outcome, Generation) for _, outcome in came)
+            self._count(model, replies, [failure for _, failure in failures[model]])
 
     async def _in_store(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
@@ -287,10 +289,10 @@ class Runner:
         if outcome.fatal or (equal and len(progress.last_kinds) == MAX_EQUAL_FAILURES):
             progress.stopped = progress.stopped or f"{outcome.kind.value}: {outcome.message}"
 
-    def _count(self, name: str, replies: Sequence[Generation], failures: Sequence[Failure]) -> None:
+    def _count(self, name: str, replies: int, failures: Sequence[Failure]) -> None:
         progress = self.progress[name]
-        progress.done += len(replies)
-        progress.asked += len(replies)
+        progress.done += replies
+        progress.asked += replies
         progress.failed += len(failures)
         progress.waiting = None
         progress.spent = self.purse.spent_on.get(name, 0.0)
@@ -299,22 +301,26 @@ class Runner:
         self.on_progress(name, progress)
 
 
+_Came = tuple[int, Generation | Failure]
+"""The number of a request, and what came of it."""
+
+
 class _Unwritten:
     """What came of requests and is not committed yet, by model."""
 
     def __init__(self) -> None:
-        self._came: dict[str, list[Generation | Failure]] = defaultdict(list)
+        self._came: dict[str, list[_Came]] = defaultdict(list)
         self._count, self._over = 0, False
         self._some, self._room = asyncio.Event(), asyncio.Event()
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, model: str, outcome: Generation | Failure) -> None:
-        """Add one."""
+    def add(self, model: str, number: int, outcome: Generation | Failure) -> None:
+        """Add what came of a request, given by its number in the store."""
         if not self._came:
             self._some.set()
-        self._came[model].append(outcome)
+        self._came[model].append((number, outcome))
         self._count += 1
 
     async def room(self) -> None:
@@ -330,7 +336,7 @@ class _Unwritten:
             await self._some.wait()
         return bool(self._came)
 
-    def take(self) -> dict[str, list[Generation | Failure]]:
+    def take(self) -> dict[str, list[_Came]]:
         """All that came since; it counts until it is `written`."""
         came, self._came = self._came, defaultdict(list)
         return came

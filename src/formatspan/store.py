@@ -33,18 +33,22 @@ from formatspan.records import (
 )
 from formatspan.schema import (
     APPLICATION_ID,
-    GENERATIONS,
     MIGRATIONS,
+    SHARED,
     migrate,
     refuse_foreign,
 )
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_COLUMNS = Generation.__struct_fields__
+_FIELDS = Generation.__struct_fields__
+_BEHIND = ", ".join(_FIELDS[1:])
+_COLUMNS = f"request, {_BEHIND}"
 _AS_JSON = ("token_ids", "logprobs", "adaptations")
 PACKED_FROM = 1024
 """Bytes from which a body is compressed. Below, that would save a tenth of a store, most of which
 are prompts, and take a tenth of a run's processor time."""
+NUMBER = "(SELECT number FROM requests WHERE id = ?)"
+"""The number of a request in SQL; its id is a hash of what it asks."""
 _ROWS_AT_ONCE = 40
 """Replies inserted by one statement: their values stay below what any SQLite binds (999)."""
 
@@ -58,6 +62,8 @@ class Pending(Struct, frozen=True, array_like=True, gc=False):
 
     id: int
     """Grows in the order of asking."""
+    number: int
+    """Of its request in this store."""
     point: Point
     prompt: Prompt
 
@@ -88,7 +94,7 @@ class Store:
             refuse_foreign(connection, path)  # whose journal is left as it is
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            # 16 MB: replies are found by hashes, so that every other look-up is another page.
+            # 16 MB: requests are planned under hashes, so that each goes to another page.
             connection.execute("PRAGMA cache_size = -16000")
             migrate(connection, path)
         except BaseException:
@@ -98,18 +104,23 @@ class Store:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Open for reading only, also while a run writes.
+        """Open for reading only, also while a run writes; an older one is brought up to date.
 
         Raises:
             RunError: The file is missing or not a store.
+            StorageError: It is an older one, and cannot be written.
         """
         _check_is_there(path)
         connection = connect(path, read_only=True)
         try:
-            _check_version(connection, path)
+            older = _checked_version(connection, path) < len(MIGRATIONS)
         except BaseException:
             connection.close()
             raise
+        if older:
+            connection.close()
+            cls.create(path).close()
+            connection = connect(path, read_only=True)
         return cls(connection, path)
 
     def __enter__(self) -> Self:
@@ -220,11 +231,19 @@ class Store:
             ),
         )
 
+    def put_requests(self, ids: Iterable[str]) -> None:
+        """Give requests their numbers, which grow in this order; inside a transaction."""
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO requests (id) VALUES (?)", ((id_,) for id_ in ids)
+        )
+
     def put_points(self, points: Iterable[tuple[str, Point]]) -> None:
         """Add (tokenizer, point) pairs in the order of asking; inside a transaction."""
+        points = list(points)
+        self.put_requests(p.request_id for _, p in points)
         self.connection.executemany(
             "INSERT OR IGNORE INTO points (tokenizer, model, task, example_id, wrapper, mode, "
-            "seed, request_id, copy_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"seed, request, copy_of) VALUES (?, ?, ?, ?, ?, ?, ?, {NUMBER}, {NUMBER})",
             (
                 (
                     t,
@@ -253,17 +272,18 @@ class Store:
         # the time. The plus keeps SQLite from walking the model's index and sorting all of it.
         (page,) = self.connection.execute(
             """
-            SELECT json_group_array(json_array(id,
+            SELECT json_group_array(json_array(id, request,
                 json_array(model, task, example_id, wrapper, mode, seed, request_id),
                 json_array(task, example_id, wrapper, json(messages), chars, pad_chars, tokens)))
             FROM (
-                SELECT p.id, p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed,
-                       p.request_id, q.messages, q.chars, q.pad_chars, q.tokens
+                SELECT p.id, p.request, p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed,
+                       r.id AS request_id, q.messages, q.chars, q.pad_chars, q.tokens
                 FROM points p
+                JOIN requests r ON r.number = p.request
                 JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-                LEFT JOIN generations g USING (request_id)
-                WHERE p.id > ? AND +p.model = ? AND p.copy_of IS NULL AND g.request_id IS NULL
-                  AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)
+                LEFT JOIN generations g USING (request)
+                WHERE p.id > ? AND +p.model = ? AND p.copy_of IS NULL AND g.request IS NULL
+                  AND p.id = (SELECT min(id) FROM points WHERE request = p.request)
                 ORDER BY p.id LIMIT ?
             )
             """,
@@ -277,38 +297,47 @@ class Store:
         Raises:
             StorageError: The disk is full or unwritable.
         """
-        self.write([row_of(g) for g in generations], failures)
-
-    def write(self, replies: Sequence[Row], failures: Sequence[Failure]) -> None:
-        """The same with replies as `row_of` makes them."""
         with self.transaction():
-            for i in range(0, len(replies), _ROWS_AT_ONCE):
-                self._insert(replies[i : i + _ROWS_AT_ONCE])
-            self.connection.executemany(
-                "INSERT INTO failures (request_id, kind, message, attempts, at) "
-                "VALUES (?, ?, ?, ?, ?)",
-                (
-                    (f.request_id, f.kind.value, _text(f.message), f.attempts, f.at)
-                    for f in failures
-                ),
+            self.put_requests([g.request_id for g in generations])
+            self.put_requests([f.request_id for f in failures])
+            self._write(
+                [row_of(self._number(g.request_id), g) for g in generations],
+                [(self._number(f.request_id), f) for f in failures],
             )
+
+    def write(self, replies: Sequence[Row], failures: Sequence[tuple[int, Failure]]) -> None:
+        """The same with replies as `row_of` makes them, and the numbers of failures' requests."""
+        with self.transaction():
+            self._write(replies, failures)
+
+    def _write(self, replies: Sequence[Row], failures: Sequence[tuple[int, Failure]]) -> None:
+        for i in range(0, len(replies), _ROWS_AT_ONCE):
+            self._insert(replies[i : i + _ROWS_AT_ONCE])
+        self.connection.executemany(
+            "INSERT INTO failures (request, kind, message, attempts, at) VALUES (?, ?, ?, ?, ?)",
+            ((n, f.kind.value, _text(f.message), f.attempts, f.at) for n, f in failures),
+        )
 
     def _insert(self, rows: Sequence[Row]) -> None:
         # In one statement, for the same reason that a page of pending points is one row.
-        each = f"({', '.join('?' * len(_COLUMNS))})"
+        each = f"({', '.join('?' * len(_FIELDS))})"
         self.connection.execute(
-            f"INSERT OR IGNORE INTO generations ({', '.join(_COLUMNS)}) "
+            f"INSERT OR IGNORE INTO generations ({_COLUMNS}) "
             f"VALUES {', '.join([each] * len(rows))}",
             [value for row in rows for value in row],
         )
+
+    def _number(self, request_id: str) -> int:
+        row = self.connection.execute(f"SELECT {NUMBER}", (request_id,)).fetchone()
+        return int(row[0])
 
     def counts(self) -> dict[str, Counts]:
         """Progress by model."""
         # All of it is read, which the order of an index would double.
         rows = self.connection.execute(
             """
-            SELECT p.model, count(*), count(g.request_id) FROM points p NOT INDEXED
-            LEFT JOIN generations g USING (request_id) WHERE p.copy_of IS NULL GROUP BY p.model
+            SELECT p.model, count(*), count(g.request) FROM points p NOT INDEXED
+            LEFT JOIN generations g USING (request) WHERE p.copy_of IS NULL GROUP BY p.model
             """
         )
         return {model: Counts(points, done) for model, points, done in rows}
@@ -316,9 +345,9 @@ class Store:
     def generation(self, request_id: str) -> Generation | None:
         """The reply to a request, or None."""
         row = self.connection.execute(
-            f"SELECT {', '.join(_COLUMNS)} FROM generations WHERE request_id = ?", (request_id,)
+            f"SELECT {_COLUMNS} FROM generations WHERE request = {NUMBER}", (request_id,)
         ).fetchone()
-        return None if row is None else _generation(row)
+        return None if row is None else _generation(request_id, row)
 
     # --- sharing replies between runs ------------------------------------------------------
 
@@ -326,17 +355,19 @@ class Store:
         """Copy replies to this run's requests from a cache file; returns how many."""
         with self._attached(cache), self.transaction():
             return self.connection.execute(
-                f"INSERT OR IGNORE INTO main.generations ({', '.join(_COLUMNS)}) "
-                f"SELECT {', '.join(_COLUMNS)} FROM shared.generations "
-                "WHERE request_id IN (SELECT request_id FROM main.points WHERE copy_of IS NULL)"
+                f"INSERT OR IGNORE INTO main.generations ({_COLUMNS}) "
+                f"SELECT number, {_BEHIND} "
+                "FROM shared.generations JOIN main.requests ON id = request_id "
+                "WHERE number IN (SELECT request FROM main.points WHERE copy_of IS NULL)"
             ).rowcount
 
     def give_to(self, cache: Path) -> None:
         """Copy this run's replies into a cache file, made if it is missing."""
         with self._attached(cache), self.transaction():
             self.connection.execute(
-                f"INSERT OR IGNORE INTO shared.generations ({', '.join(_COLUMNS)}) "
-                f"SELECT {', '.join(_COLUMNS)} FROM main.generations"
+                f"INSERT OR IGNORE INTO shared.generations (request_id, {_BEHIND}) "
+                f"SELECT id, {_BEHIND} "
+                "FROM main.generations JOIN main.requests ON number = request"
             )
 
     @contextmanager
@@ -344,7 +375,7 @@ class Store:
         made = connect(cache)
         try:
             made.execute("PRAGMA journal_mode = WAL")
-            made.executescript(GENERATIONS)
+            made.executescript(SHARED)
         finally:
             made.close()
         self.connection.execute("ATTACH DATABASE ? AS shared", (str(cache),))
@@ -398,13 +429,14 @@ def _check_is_there(path: Path) -> None:
         raise RunError(f"{path.parent}: not a run folder: it holds no {path.name}")
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if version == 0 or application != APPLICATION_ID:
         raise RunError(f"{path}: not a store of formatspan, or one without content")
     if version > len(MIGRATIONS):
         raise RunError(f"{path}: has schema {version}: upgrade formatspan to read it")
+    return int(version)
 
 
 def _json(record: object) -> str:
@@ -443,10 +475,10 @@ def _messages_text(messages: tuple[Message, ...]) -> str:
         return _json(messages)
 
 
-_JSON_AT = tuple(_COLUMNS.index(name) for name in _AS_JSON)
-_BODY_AT = _COLUMNS.index("body")
+_JSON_AT = tuple(_FIELDS.index(name) for name in _AS_JSON)
+_BODY_AT = _FIELDS.index("body")
 _TEXT_AT = tuple(
-    _COLUMNS.index(name)
+    _FIELDS.index(name)
     for name in (
         *("text", "reasoning", "finish_reason_raw", "served_model", "provider"),
         *("fingerprint", "response_id"),
@@ -455,9 +487,10 @@ _TEXT_AT = tuple(
 """What the endpoint wrote."""
 
 
-def row_of(generation: Generation) -> Row:
-    """A reply as it is stored."""
-    values = list(structs.astuple(generation))
+def row_of(number: int, generation: Generation) -> Row:
+    """A reply to the request of that number, as it is stored."""
+    values: Row = list(structs.astuple(generation))
+    values[0] = number
     for at in _JSON_AT:
         if values[at] is not None:
             values[at] = _json(values[at]) if values[at] else "[]"
@@ -481,8 +514,8 @@ def _unpacked(stored: str | bytes) -> bytes:
     return stored.encode() if isinstance(stored, str) else zlib.decompress(stored)
 
 
-def _generation(row: Sequence[Any]) -> Generation:
-    values = dict(zip(_COLUMNS, row, strict=True))
+def _generation(request_id: str, row: Sequence[Any]) -> Generation:
+    values = dict(zip(_FIELDS, (request_id, *row[1:]), strict=True))
     for name in _AS_JSON:
         values[name] = None if values[name] is None else tuple(json.loads(values[name]))
     if values["body"] is not None:

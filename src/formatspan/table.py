@@ -29,13 +29,13 @@ _ROWS = """
 SELECT p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed, p.copy_of IS NOT NULL,
        g.text, g.finish_reason, g.prompt_tokens, g.completion_tokens, g.latency_s, g.cost,
        q.chars, q.pad_chars,
-       CASE WHEN g.request_id IS NULL THEN
-         (SELECT kind FROM failures f WHERE f.request_id = coalesce(p.copy_of, p.request_id)
+       CASE WHEN g.request IS NULL THEN
+         (SELECT kind FROM failures f WHERE f.request = coalesce(p.copy_of, p.request)
           ORDER BY f.id DESC LIMIT 1)
        END
 FROM points p
 CROSS JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-LEFT JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
+LEFT JOIN generations g ON g.request = coalesce(p.copy_of, p.request)
 ORDER BY p.id
 """
 """In the order of asking, in which replies to one prompt stand near each other. SQLite takes the
@@ -44,7 +44,7 @@ _RAW = """
 SELECT p.model, p.task, p.example_id, p.wrapper, p.copy_of IS NOT NULL, g.text, g.finish_reason,
        g.token_ids, g.completion_tokens, g.reasoning_tokens
 FROM points p
-LEFT JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
+LEFT JOIN generations g ON g.request = coalesce(p.copy_of, p.request)
 ORDER BY p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed
 """
 _CACHE_KIB = 65_536

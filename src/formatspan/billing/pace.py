@@ -14,8 +14,8 @@ PAUSE_S = 30.0
 """Seconds without any request under way that end a session: they are no part of the pace."""
 
 _REPLIES = """
-SELECT g.started_at, g.latency_s FROM generations g WHERE g.request_id IN
-  (SELECT request_id FROM points WHERE model = ? AND copy_of IS NULL)
+SELECT g.started_at, g.latency_s FROM generations g WHERE g.request IN
+  (SELECT request FROM points WHERE model = ? AND copy_of IS NULL)
 AND g.started_at != '' AND g.latency_s IS NOT NULL ORDER BY g.started_at
 """
 

@@ -188,6 +188,6 @@ def answered_places(store: Store) -> frozenset[Place]:
 def _places(store: Store) -> Iterator[Place]:
     rows = store.connection.execute(
         "SELECT p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed FROM points p "
-        "JOIN generations g USING (request_id) WHERE p.copy_of IS NULL"
+        "JOIN generations g USING (request) WHERE p.copy_of IS NULL"
     )
     yield from (tuple(row) for row in rows)

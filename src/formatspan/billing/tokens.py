@@ -61,8 +61,8 @@ SELECT p.model, p.wrapper, count(*), sum(g.prompt_tokens),
   count(g.prompt_tokens), sum(g.completion_tokens), count(g.completion_tokens),
   sum(g.cached_tokens), sum(g.latency_s), count(g.latency_s), sum(g.cost), count(g.cost)
 FROM points p JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-JOIN generations g USING (request_id)
-WHERE p.copy_of IS NULL AND p.id = (SELECT min(id) FROM points WHERE request_id = p.request_id)
+JOIN generations g USING (request)
+WHERE p.copy_of IS NULL AND p.id = (SELECT min(id) FROM points WHERE request = p.request)
 GROUP BY 1, 2 ORDER BY min(p.id)
 """
 

@@ -119,8 +119,8 @@ def able_models(study: Study) -> tuple[list[Able], dict[str, str]]:
 
 
 _LACKING = """
-SELECT p.model, p.mode, count(*) FROM points p LEFT JOIN generations g USING (request_id)
-WHERE p.copy_of IS NULL AND g.request_id IS NULL GROUP BY p.model, p.mode
+SELECT p.model, p.mode, count(*) FROM points p LEFT JOIN generations g USING (request)
+WHERE p.copy_of IS NULL AND g.request IS NULL GROUP BY p.model, p.mode
 ORDER BY p.model, p.mode DESC
 """
 
@@ -166,7 +166,7 @@ def _priced(store: Store, arm: str, name: str, need: Need, price: ModelPrice | N
     pace = measured_pace(store, name)
     cost, prompt, completion = store.connection.execute(
         "SELECT avg(g.cost), avg(g.prompt_tokens), avg(g.completion_tokens) FROM points p "
-        "JOIN generations g USING (request_id) WHERE p.model = ? AND p.copy_of IS NULL",
+        "JOIN generations g USING (request) WHERE p.model = ? AND p.copy_of IS NULL",
         (name,),
     ).fetchone()
     if cost is None and price is not None and price.prompt + price.completion > 0:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from formatspan.records import Point, Prompt
-from formatspan.store import Counts, Pending, Store, messages_of
+from formatspan.store import NUMBER, Counts, Pending, Store, messages_of
 
 What = Literal["likelihood", "again"]
 
@@ -38,9 +38,12 @@ class Further(NamedTuple):
 
 _PLACES = """
 FROM further f
+JOIN requests r ON r.number = f.request
 JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-LEFT JOIN generations g USING (request_id)
+LEFT JOIN requests parent ON parent.number = f.parent
+LEFT JOIN generations g USING (request)
 """
+_FIELDS = ", ".join(f"f.{name}" for name in Further._fields[:-2]) + ", r.id, parent.id"
 
 
 class Queue(Store):
@@ -57,9 +60,14 @@ class Queue(Store):
 
     def put(self, rows: Iterable[Further]) -> None:
         """Queue requests; those that are queued already stay. Inside a transaction."""
-        marks = ", ".join("?" * len(Further._fields))
+        rows = list(rows)
+        self.put_requests(further.request_id for further in rows)
+        columns = (*Further._fields[:-2], "request", "parent")
+        marks = ", ".join("?" * len(columns[:-2]))
         self.connection.executemany(
-            f"INSERT OR IGNORE INTO further ({', '.join(Further._fields)}) VALUES ({marks})", rows
+            f"INSERT OR IGNORE INTO further ({', '.join(columns)}) "
+            f"VALUES ({marks}, {NUMBER}, {NUMBER})",
+            rows,
         )
 
     def of(self, pending: Pending) -> Further:
@@ -68,12 +76,11 @@ class Queue(Store):
 
     def pending(self, model: str, after: int, limit: int) -> list[Pending]:
         """As the grid's: requests of ``model`` without a reply, each content once."""
-        columns = ", ".join(f"f.{name}" for name in Further._fields)
         rows = self.connection.execute(
             f"""
-            SELECT f.id, q.messages, q.chars, q.pad_chars, q.tokens, {columns} {_PLACES}
-            WHERE f.id > ? AND f.model = ? AND f.what = ? AND g.request_id IS NULL
-              AND f.id = (SELECT min(id) FROM further WHERE request_id = f.request_id)
+            SELECT f.id, f.request, q.messages, q.chars, q.pad_chars, q.tokens, {_FIELDS} {_PLACES}
+            WHERE f.id > ? AND f.model = ? AND f.what = ? AND g.request IS NULL
+              AND f.id = (SELECT min(id) FROM further WHERE request = f.request)
             ORDER BY f.id LIMIT ?
             """,
             (after, model, self.what, limit),
@@ -81,19 +88,19 @@ class Queue(Store):
         return [self._pending(row) for row in rows]
 
     def _pending(self, row: tuple[Any, ...]) -> Pending:
-        number, messages, *lengths = row[:5]
-        further = Further(*row[5:])
-        self._rows[number] = further
+        id_, number, messages, *lengths = row[:6]
+        further = Further(*row[6:])
+        self._rows[id_] = further
         place = (further.task, further.example_id, further.wrapper)
         prompt = Prompt(*place, messages_of(messages), *lengths)
         point = Point(further.model, *place, "free", further.seed, further.request_id)
-        return Pending(number, point, prompt)
+        return Pending(id_, number, point, prompt)
 
     def counts(self) -> dict[str, Counts]:
         """Progress by model, of requests of this kind."""
         rows = self.connection.execute(
-            "SELECT f.model, count(*), count(g.request_id) FROM further f "
-            "LEFT JOIN generations g USING (request_id) WHERE f.what = ? GROUP BY f.model",
+            "SELECT f.model, count(*), count(g.request) FROM further f "
+            "LEFT JOIN generations g USING (request) WHERE f.what = ? GROUP BY f.model",
             (self.what,),
         )
         return {model: Counts(points, done) for model, points, done in rows}
@@ -119,7 +126,6 @@ class Again(NamedTuple):
     example_id: str
     wrapper: str
     seed: int
-    parent: str
     text: str | None
     finish_reason: str | None
     prompt_tokens: int | None
@@ -130,11 +136,9 @@ class Again(NamedTuple):
 
 def scored_options(store: Store) -> Iterator[Scored]:
     """Every option that was scored."""
-    if not has_further(store):
-        return
     rows = store.connection.execute(
         "SELECT f.model, f.task, f.example_id, f.wrapper, f.item, g.logprobs FROM further f "
-        "JOIN generations g USING (request_id) WHERE f.what = 'likelihood' ORDER BY f.id"
+        "JOIN generations g USING (request) WHERE f.what = 'likelihood' ORDER BY f.id"
     )
     for model, task, example_id, wrapper, item, logprobs in rows:
         yield Scored(model, task, example_id, wrapper, item, sum(json.loads(logprobs)))
@@ -142,20 +146,12 @@ def scored_options(store: Store) -> Iterator[Scored]:
 
 def asked_again(store: Store) -> Iterator[Again]:
     """Every question that was asked again."""
-    if not has_further(store):
-        return
     columns = (
-        "f.model, f.task, f.example_id, f.wrapper, f.seed, f.parent, g.text, g.finish_reason, "
+        "f.model, f.task, f.example_id, f.wrapper, f.seed, g.text, g.finish_reason, "
         "g.prompt_tokens, g.completion_tokens, g.latency_s, g.cost"
     )
     rows = store.connection.execute(
-        f"SELECT {columns} FROM further f LEFT JOIN generations g USING (request_id) "
+        f"SELECT {columns} FROM further f LEFT JOIN generations g USING (request) "
         "WHERE f.what = 'again' ORDER BY f.id"
     )
     yield from (Again(*row) for row in rows)
-
-
-def has_further(store: Store) -> bool:
-    """Whether the store knows requests beside the grid; one of an older version may not."""
-    found = store.connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'further'")
-    return found.fetchone() is not None

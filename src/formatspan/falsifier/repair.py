@@ -141,10 +141,11 @@ def first_replies(store: Store, study: Study) -> Iterator[FirstReply]:
     look_up = asked_of(store, study)
     rows = store.connection.execute(
         """
-        SELECT p.model, p.task, p.example_id, p.wrapper, p.seed, p.tokenizer, p.request_id,
+        SELECT p.model, p.task, p.example_id, p.wrapper, p.seed, p.tokenizer, r.id,
                q.messages, g.text, g.finish_reason
-        FROM points p JOIN prompts q USING (tokenizer, task, example_id, wrapper)
-        JOIN generations g USING (request_id)
+        FROM points p JOIN requests r ON r.number = p.request
+        JOIN prompts q USING (tokenizer, task, example_id, wrapper)
+        JOIN generations g USING (request)
         WHERE p.mode = 'free' AND p.copy_of IS NULL ORDER BY p.id
         """
     )

@@ -29,7 +29,7 @@ LONG_EXAMPLE = 6_000
 """Code points shown of a question or a context."""
 _REPLY = """
 SELECT g.text, g.finish_reason, g.reasoning, g.prompt_tokens, g.completion_tokens
-FROM points p JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
+FROM points p JOIN generations g ON g.request = coalesce(p.copy_of, p.request)
 WHERE p.model = ? AND p.task = ? AND p.example_id = ? AND p.wrapper = ? AND p.mode = ?
   AND p.seed = ?
 """

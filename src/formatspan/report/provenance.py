@@ -13,14 +13,14 @@ from formatspan.store import Store
 _SERVED = """
 SELECT p.model, g.served_model, g.provider, g.fingerprint, count(*), min(g.started_at),
        max(g.started_at), sum(g.cost), sum(g.prompt_tokens), sum(g.completion_tokens)
-FROM points p JOIN generations g USING (request_id)
+FROM points p JOIN generations g USING (request)
 WHERE p.copy_of IS NULL GROUP BY 1, 2, 3, 4 ORDER BY 1, 5 DESC
 """
 _FAILURES = """
 SELECT p.model, f.kind, count(DISTINCT p.id), max(f.message)
-FROM points p JOIN failures f USING (request_id)
-LEFT JOIN generations g USING (request_id)
-WHERE p.copy_of IS NULL AND g.request_id IS NULL GROUP BY 1, 2 ORDER BY 1, 3 DESC
+FROM points p JOIN failures f USING (request)
+LEFT JOIN generations g USING (request)
+WHERE p.copy_of IS NULL AND g.request IS NULL GROUP BY 1, 2 ORDER BY 1, 3 DESC
 """
 _PADDING = """
 SELECT wrapper, min(chars), max(chars), avg(pad_chars), max(pad_chars)
@@ -29,7 +29,7 @@ FROM prompts GROUP BY wrapper
 
 _ADAPTED = """
 SELECT p.model, note.value, count(DISTINCT p.id)
-FROM points p JOIN generations g USING (request_id), json_each(g.adaptations) note
+FROM points p JOIN generations g USING (request), json_each(g.adaptations) note
 WHERE p.copy_of IS NULL AND g.adaptations <> '[]' GROUP BY 1, 2 ORDER BY 1, 2
 """
 

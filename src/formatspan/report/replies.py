@@ -25,7 +25,7 @@ GROUP = ("model", "task", "example", "mode", "seed")
 """What names the replies to one question under all wrappers."""
 _TEXTS = """
 SELECT g.text, g.reasoning FROM points p
-LEFT JOIN generations g ON g.request_id = coalesce(p.copy_of, p.request_id)
+LEFT JOIN generations g ON g.request = coalesce(p.copy_of, p.request)
 WHERE p.model = ? AND p.task = ? AND p.example_id = ? AND p.wrapper = ? AND p.mode = ?
   AND p.seed = ?
 """

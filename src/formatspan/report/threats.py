@@ -19,7 +19,7 @@ SHOWN = 4
 
 _WHO = """
 SELECT p.model, p.wrapper, g.provider, g.served_model, g.fingerprint, count(*)
-FROM points p JOIN generations g USING (request_id)
+FROM points p JOIN generations g USING (request)
 WHERE p.copy_of IS NULL GROUP BY 1, 2, 3, 4, 5
 """
 

@@ -35,29 +35,29 @@ sum(g.cost IS NULL AND NOT ({_COUNTED}))
 """
 _REPLIES = f"""
 SELECT p.model, {_SUMS}
-FROM (SELECT request_id, min(id), model FROM points WHERE copy_of IS NULL GROUP BY request_id) p
-JOIN generations g USING (request_id) GROUP BY 1
+FROM (SELECT request, min(id), model FROM points WHERE copy_of IS NULL GROUP BY request) p
+JOIN generations g USING (request) GROUP BY 1
 """
 """A request that several points share is the first one's: the model stands in the row of the
 smallest id (https://www.sqlite.org/lang_select.html, bare columns in an aggregate)."""
 _FURTHER = f"""
-SELECT p.model, {_SUMS} FROM further p JOIN generations g USING (request_id)
-WHERE p.id = (SELECT min(id) FROM further WHERE request_id = p.request_id) GROUP BY 1
+SELECT p.model, {_SUMS} FROM further p JOIN generations g USING (request)
+WHERE p.id = (SELECT min(id) FROM further WHERE request = p.request) GROUP BY 1
 """
 """Likelihoods and questions asked again."""
 
 _SIZES = "p.model, count(*), sum(length(CAST(q.messages AS BLOB)))"
 _UNCOUNTED = f"""
-SELECT {_SIZES} FROM generations g JOIN {{table}} p USING (request_id)
+SELECT {_SIZES} FROM generations g JOIN {{table}} p USING (request)
 JOIN prompts q USING (tokenizer, task, example_id, wrapper)
 WHERE g.cost IS NULL AND NOT ({_COUNTED})
-  AND p.id = (SELECT min(id) FROM {{table}} WHERE request_id = p.request_id) GROUP BY 1
+  AND p.id = (SELECT min(id) FROM {{table}} WHERE request = p.request) GROUP BY 1
 """
 _FAILED = f"""
-SELECT {_SIZES} FROM failures f JOIN {{table}} p USING (request_id)
+SELECT {_SIZES} FROM failures f JOIN {{table}} p USING (request)
 JOIN prompts q USING (tokenizer, task, example_id, wrapper)
 WHERE f.kind IN ({", ".join(f"'{kind.value}'" for kind in sorted(MAY_COST))})
-  AND p.id = (SELECT min(id) FROM {{table}} WHERE request_id = p.request_id) GROUP BY 1
+  AND p.id = (SELECT min(id) FROM {{table}} WHERE request = p.request) GROUP BY 1
 """
 
 
