@@ -9,10 +9,10 @@ from functools import lru_cache
 
 def utc_now() -> str:
     """UTC now in ISO 8601, to the millisecond: ``2026-11-30T12:00:00.125+00:00``."""
-    return _written(time.time_ns() // 1_000_000)
+    second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_written(second)}.{millisecond:03d}+00:00"
 
 
-@lru_cache(maxsize=4)
-def _written(milliseconds: int) -> str:
-    # Where many requests are sent, many of them are sent at the same moment.
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+@lru_cache(maxsize=1)
+def _written(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -13,6 +13,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, ParamSpec, TypeVar, cast
 
@@ -247,7 +248,7 @@ class Runner:
         busy = False
         while await results.some():
             if busy and len(results) < UNWRITTEN // 2:
-                await asyncio.sleep(LINGER_S)
+                await results.linger(LINGER_S)
             batch = results.take()
             count = sum(map(len, batch.values()))
             await self._commit(batch)
@@ -310,8 +311,8 @@ class _Unwritten:
 
     def __init__(self) -> None:
         self._came: dict[str, list[_Came]] = defaultdict(list)
-        self._count, self._over = 0, False
-        self._some, self._room = asyncio.Event(), asyncio.Event()
+        self._count = 0
+        self._some, self._room, self._over = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def __len__(self) -> int:
         return self._count
@@ -331,10 +332,15 @@ class _Unwritten:
 
     async def some(self) -> bool:
         """Wait until there is one to be committed; False if there will be none."""
-        if not self._came and not self._over:
+        if not self._came and not self._over.is_set():
             self._some.clear()
             await self._some.wait()
         return bool(self._came)
+
+    async def linger(self, seconds: float) -> None:
+        """Let more come for so long, or until no more will."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), seconds)
 
     def take(self) -> dict[str, list[_Came]]:
         """All that came since; it counts until it is `written`."""
@@ -348,7 +354,7 @@ class _Unwritten:
 
     def close(self) -> None:
         """No more will come."""
-        self._over = True
+        self._over.set()
         self._some.set()
 
 

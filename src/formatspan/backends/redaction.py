@@ -92,9 +92,10 @@ class Redactor:
         """Whether a closer look is due: cheap, since every reply goes through it."""
         # By `bytes.find`: ``in`` takes its left side for a number first, and makes an error of it.
         find = body.find
-        if find(b"\\u00") >= 0 or find(b"%") >= 0 or find(b"&#") >= 0:
+        escaped = find(b"\\") >= 0
+        if (escaped and find(b"\\u00") >= 0) or find(b"%") >= 0 or find(b"&#") >= 0:
             return True
-        find = _squeezed(body).find
+        find = (_squeezed(body) if escaped else body.translate(None, _BETWEEN)).find
         for needle in self._hints.reveal():  # noqa: SIM110 - any() costs three times as much
             if find(needle) >= 0:
                 return True
@@ -115,9 +116,8 @@ class Redactor:
 
 def _squeezed(body: bytes) -> bytes:
     """Letters and digits only; those of escaped line ends are none."""
-    if body.find(b"\\") >= 0:
-        for escape in (b"\\n", b"\\r", b"\\t"):
-            body = body.replace(escape, b"")
+    for escape in (b"\\n", b"\\r", b"\\t"):
+        body = body.replace(escape, b"")
     return body.translate(None, _BETWEEN)
 
 
@@ -152,4 +152,5 @@ def _codes(text: str) -> list[str]:
 
 def _needles(text: str) -> list[bytes]:
     """What to look for where everything but letters and digits is left out."""
-    return [spelled.encode().translate(None, _BETWEEN) for spelled in (text, *_codes(text))]
+    needles = (spelled.encode().translate(None, _BETWEEN) for spelled in (text, *_codes(text)))
+    return list(dict.fromkeys(needles))

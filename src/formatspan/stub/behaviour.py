@@ -50,7 +50,9 @@ class Stub:
         self._recent: deque[float] = deque()
         self._faults: dict[bytes, int] = {}
         self._random = random.Random(settings.seed)
-        self._canned = b"" if settings.text is None else self._can(settings.text)
+        plain = not (settings.faults or settings.refuses)
+        self._canned = self._can(settings.text) if plain and settings.text is not None else None
+        """The one reply of a stub that gives no other, made once since a benchmark waits for it."""
 
     def answer(self, asked: Asked) -> Told:
         """The reply to a request, whatever it is."""
@@ -85,10 +87,9 @@ class Stub:
         refused = self._over_limit()
         if refused is not None:
             return self._soon(refused)
-        plain = not (self.settings.faults or self.settings.refuses)
-        if self._canned and plain:
+        if self._canned is not None:
             self.counts["good"] += 1
-            return self._soon(Told(self._canned))
+            return self._jittered(self._canned)
         body = _read(asked)
         if isinstance(body, Told):
             return self._soon(body)
@@ -160,13 +161,17 @@ class Stub:
         return None
 
     def _soon(self, told: Told) -> Told:
-        wait_s = self.settings.latency_s + told.after_s
-        if self.settings.jitter_s:
-            wait_s += self._random.uniform(0, self.settings.jitter_s)
-        return replace(told, after_s=wait_s)
+        return self._jittered(replace(told, after_s=self.settings.latency_s + told.after_s))
 
-    def _can(self, text: str) -> bytes:
-        return _json(200, completion(MODEL, text, "x" * 1000, "canned")).data
+    def _jittered(self, told: Told) -> Told:
+        if not self.settings.jitter_s:
+            return told
+        jitter_s = self._random.uniform(0, self.settings.jitter_s)
+        return replace(told, after_s=told.after_s + jitter_s)
+
+    def _can(self, text: str) -> Told:
+        told = _json(200, completion(MODEL, text, "x" * 1000, "canned"))
+        return replace(told, after_s=self.settings.latency_s)
 
 
 _IDENTITY = ("model", "messages", "prompt", "grammar")
