@@ -251,12 +251,22 @@ def test_malformed_bodies_may_heal(body: object) -> None:
         ('{"choices": "é"}'.encode("utf-16"), 200, "received a body in UTF-16: expected UTF-8"),
         ('{"choices": "é"}'.encode("utf-16-le"), 200, "received a body in UTF-16-LE"),
         ('{"choices": "é"}'.encode("latin-1"), 200, "(byte 0xe9 at 13 is not UTF-8"),
+        (b'{"choices": "\0"}', 200, "(Invalid control character at character 13)"),
+        (b'{"choices": [{"mess', 200, "(Unterminated string starting at character 14)"),
+        (b"[" * 100_000, 200, "(nested too deeply)"),
     ],
 )
 def test_what_is_wrong_with_a_body(body: bytes, status: int, said: str) -> None:
     found = fault(body, status)
     assert (found.kind, found.retry) == (FailureKind.MALFORMED, True)
     assert said in found.message
+
+
+def test_integers_beyond_what_python_reads() -> None:
+    body = completion() | {"created": "long", "usage": {"prompt_tokens": "long"}}
+    found = parse_reply(200, {}, json.dumps(body).replace('"long"', "9" * 5000).encode())
+    assert isinstance(found, Reply)
+    assert (found.text, found.usage.prompt_tokens) == ("B", None)
 
 
 def test_error_in_the_choice() -> None:

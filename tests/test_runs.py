@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import re
@@ -20,7 +21,9 @@ from formatspan import runner
 from formatspan.analysis import analyze
 from formatspan.asking import Silent
 from formatspan.backends.scripted import ScriptedModel
+from formatspan.billing.planner import plan
 from formatspan.errors import RunError, StorageError, StudyError
+from formatspan.falsifier.command import falsify
 from formatspan.records import Failure, FailureKind, Generation, Request
 from formatspan.runner import Progress
 from formatspan.session import run
@@ -398,3 +401,26 @@ def test_a_folder_runs_again_from_anywhere(
     monkeypatch.chdir("/")
     again = run(Study.from_file(tmp_path / "run" / "study.yaml"), out=tmp_path / "run")
     assert (again.asked, again.complete) == (0, True)
+
+
+def test_a_run_knows_the_folder_that_its_rows_came_from(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FORMATSPAN_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows").mkdir()
+    rows = [
+        {"question": f"How many are {i} and 1?", "answer": f"A sum.\n#### {i + 1}"}
+        for i in range(9)
+    ]
+    text = "\n".join(json.dumps(row) for row in rows)
+    (tmp_path / "rows" / "gsm8k.jsonl").write_text(text, encoding="utf-8")
+    out = tmp_path / "r"
+    run(small_study(tasks=["gsm8k"], examples=2), out=out, data_dir="rows")
+    monkeypatch.chdir("/")
+    more = small_study(tasks=["gsm8k"], examples=4)
+    assert plan(more, run=out).requests == 10, "two more under five wrappers"
+    grown = run(more, out=out)
+    assert (grown.asked, grown.complete) == (10, True)
+    found = falsify(out, ask=True, arms=["normalized", "constrained"])
+    assert "constrained" in found.arms["arm"].to_list()

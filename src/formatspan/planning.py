@@ -45,6 +45,24 @@ def load_tasks(study: Study, data_dir: Path | None) -> list[TaskData]:
     return [_load(entry, data_dir) for entry in study.tasks]
 
 
+_ROWS_FOLDER = "data_dir"
+"""Key of the store's facts: the folder that its tasks' rows were last read from."""
+
+
+def rows_folder(store: Store) -> Path | None:
+    """The folder that a run was told to read its tasks' rows from, if it is still there."""
+    known = store.meta(_ROWS_FOLDER)
+    return Path(known) if known and Path(known).is_dir() else None
+
+
+def remember_rows(store: Store, folder: Path) -> None:
+    """Note the folder for the sessions that come."""
+    place = str(folder.resolve())
+    if store.meta(_ROWS_FOLDER) != place:
+        with store.transaction():
+            store.put_meta(_ROWS_FOLDER, place)
+
+
 def open_models(study: Study) -> dict[str, Backend]:
     """A backend for every model, by label; nothing is asked yet.
 

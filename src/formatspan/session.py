@@ -23,7 +23,15 @@ from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel
 from formatspan.growth import merge, refuse_other
 from formatspan.paths import readable_folder
-from formatspan.planning import described, free_only, load_tasks, open_models, write_plan
+from formatspan.planning import (
+    described,
+    free_only,
+    load_tasks,
+    open_models,
+    remember_rows,
+    rows_folder,
+    write_plan,
+)
 from formatspan.runner import Lane, Runner
 from formatspan.spending.ledger import checks_noted, purse_for, take_shared
 from formatspan.spending.price_lists import find_prices
@@ -56,7 +64,8 @@ def run(
         study: What to ask.
         out: The run's folder; ``runs/<name>`` by default. A study without a name does not go on
             with a run of other models or tasks unless its folder is named here.
-        data_dir: Folder with ``<task>.jsonl`` files in the hub's field names.
+        data_dir: Folder with ``<task>.jsonl`` files in the hub's field names; a run that goes on
+            knows the one it had before.
         cache: SQLite file that shares replies between runs; made if missing.
         fresh: Set an earlier run in that folder aside and start anew.
         listener: Hears how it goes.
@@ -216,13 +225,15 @@ class _Session:
         known = self.store.meta("study")
         facts = {name: backend.describe() for name, backend in backends.items()}
         if known is None or Study.stored(known, self.folder.path) != study:
-            tasks = load_tasks(study, self.data_dir)
+            tasks = load_tasks(study, self.data_dir or rows_folder(self.store))
             opened = list(models.values())
             write_plan(self.store, study, tasks, opened, facts, self.listener.say)
             for line in _to_know(study, tasks, opened):
                 self.listener.say(line)
         else:
             write_plan(self.store, study, [], list(models.values()), facts)
+        if self.data_dir is not None:
+            remember_rows(self.store, self.data_dir)
         write_text(self.folder.study, _header() + study.to_yaml())
 
     def _lanes(

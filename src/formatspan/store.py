@@ -103,13 +103,14 @@ class Store:
         return cls(connection, path)
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: Path | str) -> Self:
         """Open for reading only, also while a run writes; an older one is brought up to date.
 
         Raises:
             RunError: The file is missing or not a store.
             StorageError: It is an older one, and cannot be written.
         """
+        path = Path(path)
         _check_is_there(path)
         connection = connect(path, read_only=True)
         try:

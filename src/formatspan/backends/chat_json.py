@@ -35,4 +35,13 @@ def decoded(body: bytes) -> Any:  # noqa: ANN401 - JSON has no narrower type
         return _decode(body)
     except ValueError:
         # RFC 8259, section 8.1: UTF-8, and a byte order mark may be ignored.
-        return json.loads(body.decode("utf-8-sig"))
+        return json.loads(body.decode("utf-8-sig"), parse_int=_integer)
+
+
+def _integer(digits: str) -> int | float:
+    """An integer; one that Python refuses to read for its length as a float, which has no bound."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
+
+
+_MOST_DIGITS = 4_000
+"""Python reads 4,300 at most (https://docs.python.org/3/library/stdtypes.html#int-max-str-digits)."""

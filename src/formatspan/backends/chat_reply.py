@@ -220,14 +220,24 @@ def _redirected(status: int, headers: Mapping[str, str], url: str) -> str:
 def _object(body: bytes) -> dict[str, Any] | Fault:
     try:
         parsed = decoded(body)
-    except (ValueError, RecursionError):
-        return Fault(FailureKind.MALFORMED, f"expected JSON, received {_start(body)}", retry=True)
+    except (ValueError, RecursionError) as error:
+        text = f"expected JSON, received {_start(body)}{_stumbled(error)}"
+        return Fault(FailureKind.MALFORMED, text, retry=True)
     if isinstance(parsed, list) and len(parsed) == 1:
         parsed = parsed[0]  # as Google's endpoint wraps its errors
     if not isinstance(parsed, dict):
         text = f"expected an object, received {_start(body)}"
         return Fault(FailureKind.MALFORMED, text, retry=True)
     return parsed
+
+
+def _stumbled(error: Exception) -> str:
+    """What is wrong further on than a body's start shows."""
+    if isinstance(error, RecursionError):
+        return " (nested too deeply)"
+    if isinstance(error, json.JSONDecodeError) and error.pos > 0:
+        return f" ({error.msg.removesuffix(' at')} at character {error.pos})"
+    return ""
 
 
 def _start(body: bytes) -> str:

@@ -62,7 +62,7 @@ def trouble(curl: pycurl.Curl, code: int, said: str, host: str) -> Broken:
         return Untrusted(f"the certificate of {host} was refused: {_distrust(said)}")
     if code in _KINDS:
         kind, told = _KINDS[code]
-        return kind(f"{told}: {said}")
+        return kind(f"{told}: {said}" if said else told)
     return Broken(said or pycurl.easy_strerror(code))
 
 

@@ -20,7 +20,7 @@ from formatspan.errors import BackendError, DataError, StudyError
 from formatspan.folder import RunFolder, default_folder
 from formatspan.grid import Budgets, OpenModel, endpoint_hash, padding_unit
 from formatspan.growth import merge, refuse_other
-from formatspan.planning import described, load_tasks
+from formatspan.planning import described, load_tasks, rows_folder
 from formatspan.routing import KEY as PROVIDER
 from formatspan.routing import UNPINNED, is_pinned
 from formatspan.spending.ledger import purse_for
@@ -66,7 +66,8 @@ def plan(
     Args:
         study: What would be asked.
         run: The run's folder, ``runs/<name>`` by default; it need not exist.
-        data_dir: Folder with ``<task>.jsonl`` files in the hub's field names.
+        data_dir: Folder with ``<task>.jsonl`` files in the hub's field names; by default the one
+            that the run had.
         price_file: YAML with prices, see `formatspan.spending.pricing`.
         concurrency: Requests in flight to each model, instead of the study's.
         batch: Price the requests as batches.
@@ -83,7 +84,7 @@ def plan(
     if not 0 < fsi < 100:
         raise StudyError(f"fsi: expected percentage points between 0 and 100, got {fsi:g}")
     before = _Before.of(folder, study, found_by_chance=run is None)
-    return _Planner(before, options, Path(data_dir) if data_dir is not None else None).plan()
+    return _Planner(before, options, before.rows if data_dir is None else Path(data_dir)).plan()
 
 
 class _Before(NamedTuple):
@@ -97,6 +98,8 @@ class _Before(NamedTuple):
     """By label; models whose pace is not known are left out."""
     store: Path | None = None
     """The run's store, if there is one."""
+    rows: Path | None = None
+    """The folder that its tasks' rows came from, where it was told one."""
 
     @classmethod
     def of(cls, folder: RunFolder, study: Study, *, found_by_chance: bool) -> _Before:
@@ -116,7 +119,8 @@ class _Before(NamedTuple):
             paces = {name: pace for name, pace in found.items() if pace is not None}
             stored = stored_replies(store)
             answered = answered_places(store)
-            return cls(whole, answered, store.budgets(), stored, paces, folder.store)
+            rows = rows_folder(store)
+            return cls(whole, answered, store.budgets(), stored, paces, folder.store, rows)
 
     def spent(self, prices: Mapping[str, ModelPrice]) -> Purse:
         """What the run has cost so far."""

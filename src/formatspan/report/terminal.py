@@ -12,7 +12,7 @@ from rich.text import Text
 
 from formatspan.counting import counted
 from formatspan.records import Status
-from formatspan.report.numbers import count, dollars, duration, percent, points, ratio
+from formatspan.report.numbers import MISSING, count, dollars, duration, percent, points, ratio
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,9 +70,8 @@ def print_levels(analyses: Sequence[Analysis], console: Console) -> None:
     if not rows:
         return
     for level, row in sorted(rows, key=lambda pair: _label(pair[1])):
-        span = f"{percent(row['wrapper_low'])} to {percent(row['wrapper_high'])}"
-        spans = (points(row["fsi"]), points(row["psi"]))
-        _add(table, _label(row), level, percent(row["accuracy"]), span, *spans)
+        spans = (_worst_to_best(row), points(row["fsi"]), points(row["psi"]))
+        _add(table, _label(row), level, percent(row["accuracy"]), *spans)
     console.print(table)
 
 
@@ -111,15 +110,20 @@ def _models(rows: Sequence[dict[str, Any]], analysis: Analysis) -> Table:
             table,
             _label(row),
             percent(row["accuracy"]),
-            f"{percent(row['wrapper_low'])} to {percent(row['wrapper_high'])}",
+            _worst_to_best(row),
             points(row["fsi"]) + _interval(row),
             *((points(row["noise_floor"]),) if tested else ()),
             points(row["psi"]),
-            row["best_wrapper"] or "–",
-            row["worst_wrapper"] or "–",
+            row["best_wrapper"] or MISSING,
+            row["worst_wrapper"] or MISSING,
             f"{count(row['replies'])} of {count(row['requested'])}",
         )
     return table
+
+
+def _worst_to_best(row: dict[str, Any]) -> str:
+    low, high = row["wrapper_low"], row["wrapper_high"]
+    return MISSING if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -147,7 +151,7 @@ def _wrappers(model: dict[str, Any], analysis: Analysis) -> Table:
             percent(accuracy),
             percent(parsed),
             percent(accuracy / parsed if accuracy is not None and parsed else None),
-            ratio(sum(c["win"] for c in indexed), 1) if indexed else "–",
+            ratio(sum(c["win"] for c in indexed), 1) if indexed else MISSING,
             _statuses(model, wrapper.name, analysis),
         )
     return table
@@ -261,8 +265,9 @@ def print_outcome(done: Run, console: Console) -> None:
         f"files: {done.folder}/run.sqlite (replies), {done.folder}/study.yaml",
     ]
     if done.spent:
-        by_model = ", ".join(f"{name} {dollars(d)}" for name, d in done.spent_on.items())
-        lines.append(f"spent so far: {dollars(done.spent)} ({by_model})")
+        by_model = [f"{name} {dollars(d)}" for name, d in done.spent_on.items() if d]
+        by_model += [f"{name} no known cost" for name, d in done.spent_on.items() if not d]
+        lines.append(f"spent so far: {dollars(done.spent)} ({', '.join(by_model)})")
     lines += [f"{name} was stopped: {why}" for name, why in done.stopped.items()]
     if done.failed:
         stay = "stays" if done.failed == 1 else "stay"
