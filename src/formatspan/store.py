@@ -11,7 +11,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -506,8 +506,10 @@ def row_of(number: int, generation: Generation) -> Row:
 def _packed(body: bytes) -> str | bytes:
     """A body as it is stored: a usual one as text, for all to read; others compressed."""
     if len(body) < PACKED_FROM:
-        with suppress(UnicodeDecodeError):
+        try:
             return body.decode()
+        except UnicodeDecodeError:
+            pass
     return zlib.compress(body)
 
 

@@ -401,7 +401,7 @@ class OpenAIChat:
         return structs.replace(made, **changed, body=WITHHELD.encode())
 
 
-class _Ask(Struct):
+class _Ask(Struct, gc=False):
     """One request on its way."""
 
     request: Request
