@@ -14,7 +14,7 @@ ORDER = (
     ("records", "atomic", "connection", "mistakes", "paths", "quoting", "stub"),
     ("contracts",),
     ("constraints",),
-    ("wrappers", "extraction", "backends", "schema", "stats", "routing"),
+    ("wrappers", "extraction", "backends", "schema", "stored", "stats", "routing"),
     ("tasks",),
     ("scoring", "store", "study_file", "study_values", "folder"),
     ("study",),

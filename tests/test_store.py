@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from formatspan.records import Generation
 from formatspan.schema import MIGRATIONS
-from formatspan.store import PACKED_FROM, Store
+from formatspan.store import Store
+from formatspan.stored import PACKED_FROM
 from old_stores import age
 
 BODIES = st.one_of(

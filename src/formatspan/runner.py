@@ -24,7 +24,8 @@ from formatspan.backends.redaction import Redactor, Secret
 from formatspan.moments import utc_now
 from formatspan.records import Failure, FailureKind, Generation, Request
 from formatspan.spending.purse import Purse
-from formatspan.store import Pending, Store, row_of
+from formatspan.store import Pending, Store
+from formatspan.stored import row_of
 
 PAGE = 512
 """Pending points read from the store at a time."""

@@ -7,30 +7,20 @@ as done, and a reader may look while a run writes.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from formatspan.connection import connect
 from formatspan.contracts import Answers
 from formatspan.errors import RunError
 from formatspan.paths import writable_file
-from formatspan.records import (
-    Example,
-    Failure,
-    Generation,
-    Message,
-    Point,
-    Prompt,
-    as_jsonable,
-)
+from formatspan.records import Example, Failure, Generation, Point, Prompt
 from formatspan.schema import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -38,23 +28,22 @@ from formatspan.schema import (
     migrate,
     refuse_foreign,
 )
+from formatspan.stored import (
+    FIELDS,
+    Row,
+    generation_of_row,
+    json_text,
+    messages_text,
+    row_of,
+    sound,
+)
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
-_FIELDS = Generation.__struct_fields__
-_BEHIND = ", ".join(_FIELDS[1:])
+_BEHIND = ", ".join(FIELDS[1:])
 _COLUMNS = f"request, {_BEHIND}"
-_AS_JSON = ("token_ids", "logprobs", "adaptations")
-PACKED_FROM = 1024
-"""Bytes from which a body is compressed. Below, that would save a tenth of a store, most of which
-are prompts, and take a tenth of a run's processor time."""
 NUMBER = "(SELECT number FROM requests WHERE id = ?)"
 """The number of a request in SQL; its id is a hash of what it asks."""
 _ROWS_AT_ONCE = 40
 """Replies inserted by one statement: their values stay below what any SQLite binds (999)."""
-
-
-Row = list[Any]
-"""The values of a row."""
 
 
 class Pending(Struct, frozen=True, array_like=True, gc=False):
@@ -184,14 +173,14 @@ class Store:
     def put_record(self, table: str, name: str, record: object) -> None:
         """Set a record of ``tasks`` or ``models``; inside a transaction."""
         self.connection.execute(
-            f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (name, _json(record))
+            f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (name, json_text(record))
         )
 
     def put_examples(self, examples: Iterable[Example]) -> None:
         """Add examples in the order of the sample; inside a transaction."""
         self.connection.executemany(
             "INSERT OR IGNORE INTO examples VALUES (?, ?, ?, ?)",
-            ((e.task, e.id, rank, _json(e)) for rank, e in enumerate(examples)),
+            ((e.task, e.id, rank, json_text(e)) for rank, e in enumerate(examples)),
         )
 
     def examples(self) -> Iterator[Example]:
@@ -223,7 +212,7 @@ class Store:
                     p.task,
                     p.example_id,
                     p.wrapper,
-                    _messages_text(p.messages),
+                    messages_text(p.messages),
                     p.chars,
                     p.pad_chars,
                     p.tokens,
@@ -316,12 +305,12 @@ class Store:
             self._insert(replies[i : i + _ROWS_AT_ONCE])
         self.connection.executemany(
             "INSERT INTO failures (request, kind, message, attempts, at) VALUES (?, ?, ?, ?, ?)",
-            ((n, f.kind.value, _text(f.message), f.attempts, f.at) for n, f in failures),
+            ((n, f.kind.value, sound(f.message), f.attempts, f.at) for n, f in failures),
         )
 
     def _insert(self, rows: Sequence[Row]) -> None:
         # In one statement, for the same reason that a page of pending points is one row.
-        each = f"({', '.join('?' * len(_FIELDS))})"
+        each = f"({', '.join('?' * len(FIELDS))})"
         self.connection.execute(
             f"INSERT OR IGNORE INTO generations ({_COLUMNS}) "
             f"VALUES {', '.join([each] * len(rows))}",
@@ -348,7 +337,7 @@ class Store:
         row = self.connection.execute(
             f"SELECT {_COLUMNS} FROM generations WHERE request = {NUMBER}", (request_id,)
         ).fetchone()
-        return None if row is None else _generation(request_id, row)
+        return None if row is None else generation_of_row(request_id, row)
 
     # --- sharing replies between runs ------------------------------------------------------
 
@@ -440,18 +429,7 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
     return int(version)
 
 
-def _json(record: object) -> str:
-    # ASCII output: lone surrogates in a data file survive, and SQLite never sees them.
-    return json.dumps(as_jsonable(record), ensure_ascii=True, separators=(",", ":"))
-
-
-def _text(text: str) -> str:
-    """Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
-    return _SURROGATES.sub("\ufffd", text)
-
-
 _read_pending = msgspec.json.Decoder(list[Pending]).decode
-_read_messages = msgspec.json.Decoder(tuple[Message, ...]).decode
 
 
 def _pending_of(page: str) -> list[Pending]:
@@ -459,68 +437,3 @@ def _pending_of(page: str) -> list[Pending]:
         return _read_pending(page)
     except msgspec.DecodeError:  # half a surrogate pair
         return msgspec.convert(json.loads(page), list[Pending])
-
-
-def messages_of(text: str) -> tuple[Message, ...]:
-    """Messages as they are stored."""
-    try:
-        return _read_messages(text)
-    except msgspec.DecodeError:  # half a surrogate pair
-        return msgspec.convert(json.loads(text), tuple[Message, ...])
-
-
-def _messages_text(messages: tuple[Message, ...]) -> str:
-    try:
-        return msgspec.json.encode(messages).decode()
-    except UnicodeEncodeError:  # half a surrogate pair, which only escapes can spell
-        return _json(messages)
-
-
-_JSON_AT = tuple(_FIELDS.index(name) for name in _AS_JSON)
-_BODY_AT = _FIELDS.index("body")
-_TEXT_AT = tuple(
-    _FIELDS.index(name)
-    for name in (
-        *("text", "reasoning", "finish_reason_raw", "served_model", "provider"),
-        *("fingerprint", "response_id"),
-    )
-)
-"""What the endpoint wrote."""
-
-
-def row_of(number: int, generation: Generation) -> Row:
-    """A reply to the request of that number, as it is stored."""
-    values: Row = list(structs.astuple(generation))
-    values[0] = number
-    for at in _JSON_AT:
-        if values[at] is not None:
-            values[at] = _json(values[at]) if values[at] else "[]"
-    if values[_BODY_AT] is not None:
-        values[_BODY_AT] = _packed(values[_BODY_AT])
-    for at in _TEXT_AT:
-        if values[at] and not values[at].isascii():
-            values[at] = _text(values[at])
-    return values
-
-
-def _packed(body: bytes) -> str | bytes:
-    """A body as it is stored: a usual one as text, for all to read; others compressed."""
-    if len(body) < PACKED_FROM:
-        try:
-            return body.decode()
-        except UnicodeDecodeError:
-            pass
-    return zlib.compress(body)
-
-
-def _unpacked(stored: str | bytes) -> bytes:
-    return stored.encode() if isinstance(stored, str) else zlib.decompress(stored)
-
-
-def _generation(request_id: str, row: Sequence[Any]) -> Generation:
-    values = dict(zip(_FIELDS, (request_id, *row[1:]), strict=True))
-    for name in _AS_JSON:
-        values[name] = None if values[name] is None else tuple(json.loads(values[name]))
-    if values["body"] is not None:
-        values["body"] = _unpacked(values["body"])
-    return Generation(**values)

@@ -22,7 +22,8 @@ from formatspan.grid import OpenModel, identified
 from formatspan.records import Answer, Message, Request, Sampling
 from formatspan.scoring import equal
 from formatspan.stats.panel import Panel, TaskCounts
-from formatspan.store import Store, messages_of
+from formatspan.store import Store
+from formatspan.stored import messages_of
 from formatspan.study import Study
 from formatspan.table import Asked, asked_of
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from formatspan.records import Point, Prompt
-from formatspan.store import NUMBER, Counts, Pending, Store, messages_of
+from formatspan.store import NUMBER, Counts, Pending, Store
+from formatspan.stored import messages_of
 
 What = Literal["likelihood", "again"]
 

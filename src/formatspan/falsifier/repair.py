@@ -21,7 +21,8 @@ from formatspan.falsifier.queue import Again, Further, asked_again
 from formatspan.grid import OpenModel, identified
 from formatspan.records import Level, Message, Request, Score, Status
 from formatspan.scoring import score
-from formatspan.store import Store, messages_of
+from formatspan.store import Store
+from formatspan.stored import messages_of
 from formatspan.study import Study
 from formatspan.table import Asked, asked_of
 from formatspan.wrappers.wrapper import Content, vocabulary
