@@ -10,9 +10,11 @@ import pytest
 
 from formatspan.connection import connect
 from formatspan.errors import RunError, StorageError
+from formatspan.folder import RunFolder
 from formatspan.session import run
 from formatspan.store import Store, check_cache, check_store
 from formatspan.study import Study
+from old_stores import age
 
 StudyOf = Callable[..., Study]
 
@@ -126,3 +128,33 @@ def test_a_text_that_is_no_utf8_is_not_repeated(store: Path) -> None:
     with Store.read(store) as opened, pytest.raises(RunError, match="damaged") as caught:
         opened.meta("study")
     assert "secret" not in str(caught.value)
+
+
+def test_an_older_store_that_is_written_to_is_left_alone(store: Path) -> None:
+    age(store, 3)
+    before = store.read_bytes()
+    with (
+        RunFolder(store.parent).locked(),
+        pytest.raises(RunError, match=r"by an earlier version.*another process is running"),
+    ):
+        Store.read(store)
+    assert store.read_bytes() == before
+    with Store.read(store) as opened:
+        assert opened.counts()["script"].done == 15
+
+
+def test_a_store_that_cannot_be_judged_is_never_removed(
+    small_study: StudyOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r" / "run.sqlite"
+
+    def changed(self: Store, *_: object) -> None:
+        self.connection.execute("ALTER TABLE generations RENAME COLUMN request TO other")
+        self.connection.execute("PRAGMA user_version = 99")
+        self.connection.execute("SELECT request FROM generations")
+
+    monkeypatch.setattr(Store, "write", changed)
+    with pytest.raises(RunError, match="the store is damaged"):
+        run(small_study(), out=tmp_path / "r")
+    with sqlite3.connect(path) as plain:
+        assert plain.execute("SELECT count(*) FROM points").fetchone() == (50,)

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "formatspan"
 ORDER = (
     ("errors", "interrupts", "loops", "counting", "moments", "_version"),
     ("records", "atomic", "connection", "mistakes", "paths", "quoting", "stub"),
-    ("contracts",),
+    ("contracts", "locking"),
     ("constraints",),
     ("wrappers", "extraction", "backends", "schema", "stored", "stats", "routing"),
     ("tasks",),

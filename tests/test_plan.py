@@ -20,6 +20,8 @@ from formatspan.backends.model_list import models_in
 from formatspan.billing.pace import pace_of
 from formatspan.errors import StudyError
 from formatspan.report.bill import print_plan
+from formatspan.report.numbers import dollars
+from formatspan.report.terminal import print_outcome
 from formatspan.session import run
 from formatspan.spending.price_lists import find_prices
 from formatspan.spending.pricing import ModelPrice, read_prices
@@ -125,6 +127,21 @@ def test_a_finished_run_says_what_was_spent(small_study: StudyOf, tmp_path: Path
     assert any(line.startswith("spent so far: $0.0008;") for line in _printed(planned))
     (line,) = [x for x in _printed(_plan(study, out)) if x.startswith("spent")]
     assert line.startswith("spent so far: not known for 10 replies of m, whose price is not known")
+    assert again.unpriced == {}
+
+
+def test_a_run_names_replies_whose_cost_is_not_known(
+    small_study: StudyOf, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dear = {"model": "scripted:", "name": "m", "price": PRICE}
+    run(small_study(models=[dear], examples=2), out=tmp_path / "r")
+    with Loopback() as endpoint:
+        model = {**HTTP, "base_url": endpoint.base, "name": "free"}
+        done = run(small_study(models=[dear, model], examples=2), out=tmp_path / "r", check=False)
+    assert done.unpriced == {"free": 10}
+    print_outcome(done, Console(width=300))
+    said = capsys.readouterr().out
+    assert f"(m {dollars(done.spent)}) without 10 replies of free, whose price is not known" in said
 
 
 def test_a_model_without_a_price_is_named(small_study: StudyOf, tmp_path: Path) -> None:

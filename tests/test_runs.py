@@ -29,6 +29,7 @@ from formatspan.runner import Progress
 from formatspan.session import run
 from formatspan.store import Store
 from formatspan.study import Study
+from old_stores import age
 
 StudyOf = Callable[..., Study]
 
@@ -124,6 +125,23 @@ def test_a_cache_shares_replies_but_not_between_models(
     assert (shared.asked, shared.shared) == (0, 50)
     other = small_study(models=[{"model": "scripted:accuracy=0.5", "name": "other"}])
     assert run(other, out=tmp_path / "c", cache=cache).asked == 50
+
+
+@pytest.mark.parametrize("version", [3, None])
+def test_another_run_shares_its_replies(
+    small_study: StudyOf, tmp_path: Path, version: int | None
+) -> None:
+    other = tmp_path / "a" / "run.sqlite"
+    run(small_study(examples=4), out=tmp_path / "a")
+    if version is not None:
+        age(other, version)
+    done = run(small_study(), out=tmp_path / "b", cache=other)
+    assert (done.asked, done.shared) == (30, 20)
+    again = run(small_study(), out=tmp_path / "c", cache=other)
+    assert (again.asked, again.shared) == (0, 50)
+    assert _frozen(tmp_path / "b") == _frozen(tmp_path / "c")
+    assert run(small_study(examples=4), out=tmp_path / "a").complete
+    assert run(small_study(examples=9), out=tmp_path / "a").asked == 0, "it has them by now"
 
 
 def test_a_label_is_not_identity(small_study: StudyOf, tmp_path: Path) -> None:
@@ -424,3 +442,13 @@ def test_a_run_knows_the_folder_that_its_rows_came_from(
     assert (grown.asked, grown.complete) == (10, True)
     found = falsify(out, ask=True, arms=["normalized", "constrained"])
     assert "constrained" in found.arms["arm"].to_list()
+    (tmp_path / "rows").rename(tmp_path / "moved")
+    most = small_study(tasks=["gsm8k"], examples=6)
+    gone = r"rows: no such folder; this run read .* from it"
+    with pytest.raises(RunError, match=gone):
+        run(most, out=out)
+    with pytest.raises(RunError, match=gone):
+        plan(most, run=out)
+    assert plan(most, run=out, data_dir=tmp_path / "moved").requests == 20
+    monkeypatch.setenv("FORMATSPAN_DATA", str(tmp_path / "moved"))
+    assert run(most, out=out).asked == 20

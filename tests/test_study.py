@@ -134,3 +134,19 @@ def test_labels_and_prices_may_change() -> None:
 
 def test_a_fixture_study_builds(small_study: Callable[..., Study]) -> None:
     assert small_study().tasks[0].name == "sums"
+
+
+@pytest.mark.parametrize(
+    ("keys", "where"),
+    [
+        ({"stop": ["\ud83d"]}, r"stop\[0\]"),
+        ({"models": [{"model": "scripted:", "system": "a\udc00"}]}, r"models\[0\]\.system"),
+        ({"models": [{"model": "openai:m", "extra_body": {"a": {"b": "\ud83d"}}}]}, r"body\.a\.b"),
+        ({"models": [{"model": "openai:m", "extra_body": {"\ud83d": 1}}]}, "extra_body"),
+        ({"tasks": [{"name": "demo_number", "instruction": "\ud83d"}]}, r"tasks\[0\]\.instruction"),
+    ],
+)
+def test_half_a_surrogate_pair_is_refused(keys: dict[str, Any], where: str) -> None:
+    plain = {"models": ["scripted:"], "tasks": ["demo_choice"]}
+    with pytest.raises(StudyError, match=rf"{where}: holds the lone surrogate '\\u"):
+        Study.build({**plain, **keys})

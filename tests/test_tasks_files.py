@@ -81,8 +81,12 @@ def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
         ('{"question": "a", "question": "b", "answer": 1}\n', 1, "'question' occurs twice"),
         ('{"question": "a", "answer": NaN}\n', 1, "NaN is not JSON"),
         ('[{"question": "a", "answer": 1}]\n', 1, "one JSON object a line, got list"),
-        ("[" * 100_000, 1, "not valid JSON"),
-        ('{"question": "a", "answer": ' + "1" * 5000 + "}", 1, "not valid JSON"),
+        ("[" * 100_000, 1, "nested too deeply"),
+        (
+            '{"question": "a", "answer": ' + "1" * 5000 + "}",
+            1,
+            "not valid JSON: a number of 5,000 digits",
+        ),
     ],
 )
 def test_broken_lines(tmp_path: Path, content: bytes | str, line: int, words: str) -> None:

@@ -57,7 +57,7 @@ def _named(path: Path, error: sqlite3.DatabaseError) -> RunError | StorageError:
         return RunError(f"{path}: not a store of formatspan ({text})")
     if "decode to UTF-8" in text:
         text = "a text is no UTF-8"  # SQLite's own words repeat all of it
-    damaged = any(sign in text for sign in ("no such", "malformed", "no UTF-8"))
+    damaged = any(sign in text for sign in ("no such", "no column", "malformed", "no UTF-8"))
     if isinstance(error, sqlite3.OperationalError) and not damaged:
         return StorageError(f"{path}: {text}: {_hint(text)}; what was stored is kept")
     return RunError(f"{path}: the store is damaged ({text}): restore a copy, or use --fresh")

@@ -10,14 +10,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from formatspan.errors import RunError
+from formatspan.locking import LOCK_NAME, locked
 from formatspan.paths import usable
 
 STORE_NAME = "run.sqlite"
 STUDY_NAME = "study.yaml"
-LOCK_NAME = ".lock"
 DEFAULT_ROOT = "runs"
 _SAFE_CHARS = 60
 
@@ -92,19 +90,8 @@ class RunFolder:
         Raises:
             RunError: Another process holds it.
         """
-        lock = FileLock(self.path / LOCK_NAME, timeout=0)
-        with usable(self.path, "the run's folder cannot be written to"):
-            try:
-                lock.acquire()
-            except Timeout:
-                raise RunError(
-                    f"{self.path}: another process is running in this folder: wait for it, "
-                    "or choose another --out"
-                ) from None
-        try:
+        with locked(self.path):
             yield
-        finally:
-            lock.release()
 
     def set_aside(self) -> Path | None:
         """Move a finished or begun run out of the way; returns where to, None if none was."""
@@ -143,6 +130,8 @@ class Run:
     """US dollars that the run cost so far, where it is known."""
     spent_on: Mapping[str, float] = field(default_factory=dict)
     """The same by model."""
+    unpriced: Mapping[str, int] = field(default_factory=dict)
+    """Replies whose cost is not known, by model; empty where no cost is."""
 
     @property
     def complete(self) -> bool:

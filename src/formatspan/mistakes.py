@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -27,6 +29,24 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
     first = min(own, key=lambda p: p["type"] == "missing")
     more = len({p["loc"][:2] for p in own if p["loc"][:1] != first["loc"][:1]})
     return _sentence(first, model) + (f" (and {more} more)" if more else "")
+
+
+def half_pair(data: object, loc: tuple[int | str, ...] = ()) -> str | None:
+    """The first text in plain data that no UTF-8 can hold, as ``key: what is wrong``."""
+    if isinstance(data, str):
+        found = re.search("[\ud800-\udfff]", data)
+        return f"{_key(loc)}: holds the lone surrogate {found[0]!r}" if found else None
+    parts: Iterable[tuple[Any, object]] = ()
+    names: Iterable[object] = ()
+    if isinstance(data, Mapping):
+        parts, names = data.items(), data
+    elif isinstance(data, list | tuple):
+        parts = enumerate(data)
+    whole = chain(
+        (half_pair(name, loc) for name in names),
+        (half_pair(part, (*loc, key)) for key, part in parts),
+    )
+    return next((mistake for mistake in whole if mistake), None)
 
 
 def got(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from formatspan.grid import (
 from formatspan.records import Prompt
 from formatspan.store import Store
 from formatspan.study import Budget, ModelEntry, Study, TaskEntry
-from formatspan.tasks import get_task, load
+from formatspan.tasks import DATA_VARIABLE, get_task, load
 from formatspan.tasks.files import file_task
 from formatspan.tasks.task import TaskData, adapted
 from formatspan.wrappers.padding import TooLong
@@ -49,10 +50,24 @@ _ROWS_FOLDER = "data_dir"
 """Key of the store's facts: the folder that its tasks' rows were last read from."""
 
 
-def rows_folder(store: Store) -> Path | None:
-    """The folder that a run was told to read its tasks' rows from, if it is still there."""
+def rows_folder(store: Store, study: Study) -> Path | None:
+    """The folder that a run was told to read its tasks' rows from, None if none is needed.
+
+    Raises:
+        RunError: It is gone, and nothing else says where rows are.
+    """
     known = store.meta(_ROWS_FOLDER)
-    return Path(known) if known and Path(known).is_dir() else None
+    named = (entry.name for entry in study.tasks if entry.file is None)
+    if not known or all(get_task(name).builtin is not None for name in named):
+        return None
+    if Path(known).is_dir():
+        return Path(known)
+    if os.environ.get(DATA_VARIABLE):
+        return None
+    raise RunError(
+        f"{known}: no such folder; this run read its tasks' rows from it: --data says where they "
+        "are now"
+    )
 
 
 def remember_rows(store: Store, folder: Path) -> None:

@@ -18,7 +18,7 @@ from formatspan.batches.notes import check_batchable, open_batches, refuse_open
 from formatspan.building import Builder
 from formatspan.checks.checkup import glances
 from formatspan.counting import counted
-from formatspan.errors import FormatspanError, StudyError
+from formatspan.errors import StudyError
 from formatspan.folder import Run, RunFolder, default_folder
 from formatspan.grid import OpenModel
 from formatspan.growth import merge, refuse_other
@@ -33,11 +33,16 @@ from formatspan.planning import (
     write_plan,
 )
 from formatspan.runner import Lane, Runner
-from formatspan.spending.ledger import checks_noted, purse_for, take_shared
+from formatspan.spending.ledger import (
+    checks_noted,
+    purse_for,
+    take_shared,
+    unpriced_replies,
+)
 from formatspan.spending.price_lists import find_prices
 from formatspan.spending.pricing import ModelPrice
 from formatspan.spending.purse import check_priced
-from formatspan.store import Store, check_cache, check_store
+from formatspan.store import Store, check_cache, check_store, holds_plan
 from formatspan.study import Study
 from formatspan.tasks.task import TaskData
 
@@ -118,7 +123,7 @@ def run(
 
 def _refuse_another(study: Study, folder: RunFolder) -> None:
     """A study that nobody named must not grow a run of another that nobody named."""
-    if folder.store.exists() and _is_planned(folder.store):
+    if holds_plan(folder.store):
         with Store.read(folder.store) as store:
             refuse_other(Study.stored(store.meta("study"), folder.path), study, folder.path)
 
@@ -147,19 +152,11 @@ def _undone_unless_begun(
     try:
         yield
     except BaseException:
-        if new and not _is_planned(folder.store):
+        if new and not holds_plan(folder.store):
             folder.remove(made)
             if aside is not None and not folder.path.exists():
                 aside.rename(folder.path)
         raise
-
-
-def _is_planned(path: Path) -> bool:
-    try:
-        with Store.read(path) as store:
-            return store.meta("study") is not None
-    except FormatspanError:  # no store, or one without tables
-        return False
 
 
 class _Money(NamedTuple):
@@ -225,7 +222,7 @@ class _Session:
         known = self.store.meta("study")
         facts = {name: backend.describe() for name, backend in backends.items()}
         if known is None or Study.stored(known, self.folder.path) != study:
-            tasks = load_tasks(study, self.data_dir or rows_folder(self.store))
+            tasks = load_tasks(study, self.data_dir or rows_folder(self.store, study))
             opened = list(models.values())
             write_plan(self.store, study, tasks, opened, facts, self.listener.say)
             for line in _to_know(study, tasks, opened):
@@ -261,7 +258,7 @@ class _Session:
 
     def _result(self, runner: Runner | Batcher, shared: int, seconds: float) -> Run:
         counts = self.store.counts().values()
-        progress = runner.progress
+        progress, purse = runner.progress, runner.purse
         return Run(
             folder=self.folder.path,
             points=sum(c.points for c in counts),
@@ -273,8 +270,9 @@ class _Session:
             failures={name: p.last_failure for name, p in progress.items() if p.last_failure},
             interrupted=runner.interrupted,
             seconds=seconds,
-            spent=runner.purse.spent,
-            spent_on=dict(runner.purse.spent_on),
+            spent=purse.spent,
+            spent_on=dict(purse.spent_on),
+            unpriced=unpriced_replies(self.store, purse.prices) if purse.spent else {},
         )
 
 

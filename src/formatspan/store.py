@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from formatspan.connection import connect
 from formatspan.contracts import Answers
-from formatspan.errors import RunError
+from formatspan.errors import FormatspanError, RunError
+from formatspan.locking import locked
 from formatspan.paths import writable_file
 from formatspan.records import Example, Failure, Generation, Point, Prompt
 from formatspan.schema import (
@@ -96,8 +97,8 @@ class Store:
         """Open for reading only, also while a run writes; an older one is brought up to date.
 
         Raises:
-            RunError: The file is missing or not a store.
-            StorageError: It is an older one, and cannot be written.
+            RunError: The file is missing or not a store, or is an older one that another process
+                writes to, or that cannot be written.
         """
         path = Path(path)
         _check_is_there(path)
@@ -109,7 +110,7 @@ class Store:
             raise
         if older:
             connection.close()
-            cls.create(path).close()
+            _bring_up_to_date(path)
             connection = connect(path, read_only=True)
         return cls(connection, path)
 
@@ -344,21 +345,39 @@ class Store:
     def take_from(self, cache: Path) -> int:
         """Copy replies to this run's requests from a cache file; returns how many."""
         with self._attached(cache), self.transaction():
+            source, id_ = "shared.generations", "request_id"
+            if self._shares_a_run():
+                source += " JOIN shared.requests theirs ON theirs.number = request"
+                id_ = "theirs.id"
             return self.connection.execute(
                 f"INSERT OR IGNORE INTO main.generations ({_COLUMNS}) "
-                f"SELECT number, {_BEHIND} "
-                "FROM shared.generations JOIN main.requests ON id = request_id "
-                "WHERE number IN (SELECT request FROM main.points WHERE copy_of IS NULL)"
+                f"SELECT ours.number, {_BEHIND} "
+                f"FROM {source} JOIN main.requests ours ON ours.id = {id_} "
+                "WHERE ours.number IN (SELECT request FROM main.points WHERE copy_of IS NULL)"
             ).rowcount
 
     def give_to(self, cache: Path) -> None:
         """Copy this run's replies into a cache file, made if it is missing."""
         with self._attached(cache), self.transaction():
+            replies = "main.generations JOIN main.requests ours ON ours.number = request"
+            name, id_ = "request_id", "ours.id"
+            if self._shares_a_run():
+                self.connection.execute(
+                    f"INSERT OR IGNORE INTO shared.requests (id) SELECT ours.id FROM {replies}"
+                )
+                replies += " JOIN shared.requests theirs ON theirs.id = ours.id"
+                name, id_ = "request", "theirs.number"
             self.connection.execute(
-                f"INSERT OR IGNORE INTO shared.generations (request_id, {_BEHIND}) "
-                f"SELECT id, {_BEHIND} "
-                "FROM main.generations JOIN main.requests ON number = request"
+                f"INSERT OR IGNORE INTO shared.generations ({name}, {_BEHIND}) "
+                f"SELECT {id_}, {_BEHIND} FROM {replies}"
             )
+
+    def _shares_a_run(self) -> bool:
+        """Whether the attached file is another run's store, whose requests have numbers."""
+        found = self.connection.execute(
+            "SELECT 1 FROM shared.sqlite_master WHERE name = 'requests'"
+        )
+        return found.fetchone() is not None
 
     @contextmanager
     def _attached(self, cache: Path) -> Iterator[None]:
@@ -417,6 +436,35 @@ def _check_is_there(path: Path) -> None:
         raise RunError(f"{path.parent}: not a run folder: no such folder")
     if not path.is_file():
         raise RunError(f"{path.parent}: not a run folder: it holds no {path.name}")
+
+
+def holds_plan(path: Path) -> bool:
+    """Whether there is a run in this store; one that cannot be judged may hold one."""
+    if not path.exists():
+        return False
+    try:
+        connection = connect(path, read_only=True)
+    except FormatspanError:
+        return True
+    try:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        planned = "SELECT 1 FROM meta WHERE key = 'study'"
+        return "meta" in tables and connection.execute(planned).fetchone() is not None
+    except FormatspanError:
+        return True
+    finally:
+        connection.close()
+
+
+def _bring_up_to_date(path: Path) -> None:
+    try:
+        with locked(path.parent):
+            Store.create(path).close()
+    except FormatspanError as error:
+        raise RunError(
+            f"{path}: was written by an earlier version, and is to be brought up to date before it "
+            f"is read, which failed ({error}): a copy of the folder that can be written to will do"
+        ) from None
 
 
 def _checked_version(connection: sqlite3.Connection, path: Path) -> int:

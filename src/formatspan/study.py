@@ -26,7 +26,7 @@ from formatspan.backends.base import Dialect, ModelSpec
 from formatspan.backends.base_url import mistake_in
 from formatspan.backends.table import canonical_address
 from formatspan.errors import BackendError, RunError, StudyError, WrapperError
-from formatspan.mistakes import explain, got, keys_of, near
+from formatspan.mistakes import explain, got, half_pair, keys_of, near
 from formatspan.records import Kind, Level, Message, Mode, Sampling
 from formatspan.routing import KEY as PROVIDER
 from formatspan.routing import Routing
@@ -376,11 +376,14 @@ class Study(_Entry):
         if not isinstance(data, Mapping):
             raise StudyError(f"{source}: expected a mapping of study keys, got {got(data)}")
         try:
-            return cls.model_validate(dict(data))
+            study = cls.model_validate(dict(data))
         except ValidationError as error:
             raise StudyError(f"{source}: {explain(error, cls)}") from None
         except WrapperError as error:
             raise WrapperError(f"{source}: {error}") from None
+        if (mistake := half_pair(data)) is not None:
+            raise StudyError(f"{source}: {mistake}")
+        return study
 
     @classmethod
     def stored(cls, text: str | None, run: Path) -> Study:
@@ -465,6 +468,8 @@ def _rooted_task(task: object, source: Path) -> object:
     entry = _task(task) if isinstance(task, str | Mapping) else task
     if not isinstance(entry, Mapping) or not isinstance(entry.get("file"), str):
         return task
+    if half_pair(entry["file"]) is not None:
+        return task  # refused with the rest
     try:
         path = (source.parent / Path(entry["file"]).expanduser()).resolve()
     except (OSError, ValueError, RuntimeError) as error:  # a loop of links, an unknown ~user

@@ -83,8 +83,9 @@ def plan(
     )
     if not 0 < fsi < 100:
         raise StudyError(f"fsi: expected percentage points between 0 and 100, got {fsi:g}")
-    before = _Before.of(folder, study, found_by_chance=run is None)
-    return _Planner(before, options, before.rows if data_dir is None else Path(data_dir)).plan()
+    data = Path(data_dir) if data_dir is not None else None
+    before = _Before.of(folder, study, data, found_by_chance=run is None)
+    return _Planner(before, options).plan()
 
 
 class _Before(NamedTuple):
@@ -99,12 +100,14 @@ class _Before(NamedTuple):
     store: Path | None = None
     """The run's store, if there is one."""
     rows: Path | None = None
-    """The folder that its tasks' rows came from, where it was told one."""
+    """The folder of the tasks' rows: the one given, or the one that the run had."""
 
     @classmethod
-    def of(cls, folder: RunFolder, study: Study, *, found_by_chance: bool) -> _Before:
+    def of(
+        cls, folder: RunFolder, study: Study, given: Path | None, *, found_by_chance: bool
+    ) -> _Before:
         if not folder.store.is_file():
-            return cls(study, frozenset(), {}, {}, {})
+            return cls(study, frozenset(), {}, {}, {}, rows=given)
         with Store.read(folder.store) as store:
             known = store.meta("study")
             there = Study.stored(known, folder.path) if known else None
@@ -119,7 +122,7 @@ class _Before(NamedTuple):
             paces = {name: pace for name, pace in found.items() if pace is not None}
             stored = stored_replies(store)
             answered = answered_places(store)
-            rows = rows_folder(store)
+            rows = rows_folder(store, whole) if given is None else given
             return cls(whole, answered, store.budgets(), stored, paces, folder.store, rows)
 
     def spent(self, prices: Mapping[str, ModelPrice]) -> Purse:
@@ -135,9 +138,9 @@ class _Before(NamedTuple):
 
 
 class _Planner:
-    def __init__(self, before: _Before, options: Options, data_dir: Path | None) -> None:
+    def __init__(self, before: _Before, options: Options) -> None:
         self.before, self.study, self.options = before, before.study, options
-        self.data_dir = data_dir
+        self.data_dir = before.rows
         self.notes: list[str] = []
         self.absent: list[str] = []
         """Tasks whose rows are not at hand."""

@@ -265,9 +265,13 @@ def print_outcome(done: Run, console: Console) -> None:
         f"files: {done.folder}/run.sqlite (replies), {done.folder}/study.yaml",
     ]
     if done.spent:
-        by_model = [f"{name} {dollars(d)}" for name, d in done.spent_on.items() if d]
-        by_model += [f"{name} no known cost" for name, d in done.spent_on.items() if not d]
-        lines.append(f"spent so far: {dollars(done.spent)} ({', '.join(by_model)})")
+        by_model = ", ".join(f"{name} {dollars(d)}" for name, d in done.spent_on.items() if d)
+        without = [
+            f"{counted(number, 'reply', 'replies')} of {name}"
+            for name, number in done.unpriced.items()
+        ]
+        unknown = f" without {', '.join(without)}, whose price is not known" if without else ""
+        lines.append(f"spent so far: {dollars(done.spent)} ({by_model}){unknown}")
     lines += [f"{name} was stopped: {why}" for name, why in done.stopped.items()]
     if done.failed:
         stay = "stays" if done.failed == 1 else "stay"

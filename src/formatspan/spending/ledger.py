@@ -86,6 +86,19 @@ def spent_so_far(store: Store, study: Study, prices: Mapping[str, ModelPrice]) -
     return dict(spent)
 
 
+_UNPRICED = """
+SELECT p.model, count(*) FROM points p JOIN generations g USING (request)
+WHERE p.copy_of IS NULL AND g.cost IS NULL
+  AND p.id = (SELECT min(id) FROM points WHERE request = p.request) GROUP BY 1
+"""
+
+
+def unpriced_replies(store: Store, prices: Mapping[str, ModelPrice]) -> dict[str, int]:
+    """Replies that nobody knows the cost of, by model: no endpoint told it, and no price."""
+    rows = store.connection.execute(_UNPRICED)
+    return {model: number for model, number in rows if model not in prices}
+
+
 def _added(study: Study, entry: ModelEntry) -> int:
     """Most tokens of a request beside its prompt's text."""
     system = study.system(entry)

@@ -116,8 +116,8 @@ def _from_folder(task: Task, folder: Path) -> TaskData:
     path = folder / f"{task.name}.jsonl"
     if not path.is_file():
         raise DataError(
-            f"no such file: the task {task.name} is read from it because --data or "
-            f"{DATA_VARIABLE} names its folder; without either it comes from the hub",
+            f"no such file: the task {task.name} is read from it because --data, now or when the "
+            f"run began, or {DATA_VARIABLE} names its folder; without them it comes from the hub",
             source=str(path),
         )
     return TaskData(task, examples(task, read(path), str(path)), path.name, None)

@@ -57,8 +57,12 @@ def read_jsonl(path: Path) -> Iterator[Numbered]:
         if not text.strip():
             continue
         try:
-            row = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
-        except (ValueError, RecursionError) as error:
+            row = json.loads(
+                text, object_pairs_hook=_unique, parse_constant=_not_json, parse_int=_integer
+            )
+        except RecursionError:
+            raise DataError("nested too deeply", source=str(path), line=line) from None
+        except ValueError as error:
             raise DataError(f"not valid JSON: {error}", source=str(path), line=line) from error
         if not isinstance(row, dict):
             what = type(row).__name__
@@ -156,6 +160,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
         raise ValueError(f"key {twice!r} occurs twice")
     return row
+
+
+def _integer(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:
+        raise ValueError(f"a number of {len(digits):,} digits") from None
 
 
 def _not_json(constant: str) -> NoReturn:
