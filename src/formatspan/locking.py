@@ -14,19 +14,24 @@ from formatspan.paths import usable
 LOCK_NAME = ".lock"
 
 
+class Held(RunError):
+    """Another process holds the folder."""
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder.
 
     Raises:
-        RunError: Another process holds it, or it cannot be written to.
+        Held: Another process does.
+        RunError: It cannot be written to.
     """
     lock = FileLock(folder / LOCK_NAME, timeout=0)
     with usable(folder, "the run's folder cannot be written to"):
         try:
             lock.acquire()
         except Timeout:
-            raise RunError(
+            raise Held(
                 f"{folder}: another process is running in this folder: wait for it, "
                 "or choose another --out"
             ) from None

@@ -19,7 +19,7 @@ from msgspec import Struct
 from formatspan.connection import connect
 from formatspan.contracts import Answers
 from formatspan.errors import FormatspanError, RunError
-from formatspan.locking import locked
+from formatspan.locking import Held, locked
 from formatspan.paths import writable_file
 from formatspan.records import Example, Failure, Generation, Point, Prompt
 from formatspan.schema import (
@@ -460,6 +460,11 @@ def _bring_up_to_date(path: Path) -> None:
     try:
         with locked(path.parent):
             Store.create(path).close()
+    except Held:
+        raise RunError(
+            f"{path}: was written by an earlier version, and another process is running in its "
+            "folder: wait for it"
+        ) from None
     except FormatspanError as error:
         raise RunError(
             f"{path}: was written by an earlier version, and is to be brought up to date before it "
