@@ -35,6 +35,8 @@ _SAY_EVERY = 200_000
 """Points between two lines about a large grid."""
 MAX_POINTS = 20_000_000
 """More would take gigabytes to plan, and years to ask."""
+_ROWS_FOLDER = "data_dir"
+"""Key of the store's facts: the folder that its tasks' rows were last read from."""
 
 
 def load_tasks(study: Study, data_dir: Path | None) -> list[TaskData]:
@@ -44,10 +46,6 @@ def load_tasks(study: Study, data_dir: Path | None) -> list[TaskData]:
         UserError: A task is unknown, or its data cannot be had or are wrong.
     """
     return [_load(entry, data_dir) for entry in study.tasks]
-
-
-_ROWS_FOLDER = "data_dir"
-"""Key of the store's facts: the folder that its tasks' rows were last read from."""
 
 
 def rows_folder(store: Store, study: Study) -> Path | None:

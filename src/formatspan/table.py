@@ -48,7 +48,7 @@ LEFT JOIN generations g ON g.request = coalesce(p.copy_of, p.request)
 ORDER BY p.model, p.task, p.example_id, p.wrapper, p.mode, p.seed
 """
 _CACHE_KIB = 65_536
-"""Of the store's pages kept: replies are looked up by the hash of what they answer."""
+"""Of the store's pages kept: prompts are looked up by their names."""
 _SELECTED = (
     *("model", "task", "example", "wrapper", "mode", "seed", "copy", "text", "finish_reason"),
     *("prompt_tokens", "completion_tokens", "latency_s", "cost", "chars", "pad_chars", "failure"),

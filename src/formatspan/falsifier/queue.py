@@ -44,7 +44,9 @@ JOIN prompts q USING (tokenizer, task, example_id, wrapper)
 LEFT JOIN requests parent ON parent.number = f.parent
 LEFT JOIN generations g USING (request)
 """
-_FIELDS = ", ".join(f"f.{name}" for name in Further._fields[:-2]) + ", r.id, parent.id"
+_OWN = Further._fields[:-2]
+"""The columns that a row holds as they are; the last two are requests, which it has by number."""
+_FIELDS = ", ".join(f"f.{name}" for name in _OWN) + ", r.id, parent.id"
 
 
 class Queue(Store):
@@ -63,11 +65,9 @@ class Queue(Store):
         """Queue requests; those that are queued already stay. Inside a transaction."""
         rows = list(rows)
         self.put_requests(further.request_id for further in rows)
-        columns = (*Further._fields[:-2], "request", "parent")
-        marks = ", ".join("?" * len(columns[:-2]))
         self.connection.executemany(
-            f"INSERT OR IGNORE INTO further ({', '.join(columns)}) "
-            f"VALUES ({marks}, {NUMBER}, {NUMBER})",
+            f"INSERT OR IGNORE INTO further ({', '.join(_OWN)}, request, parent) "
+            f"VALUES ({', '.join('?' * len(_OWN))}, {NUMBER}, {NUMBER})",
             rows,
         )
 
